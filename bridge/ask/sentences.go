@@ -1,0 +1,51 @@
+package ask
+
+// Sentence gives what a person reads when a message was not answered. The
+// sentences name no runner, no path and no host, and nothing reads an outcome
+// back from them: Cause travels as a type.
+func Sentence(c Cause) string {
+	switch c {
+	case NoRunner:
+		return "No safe assistant is available here right now, so nothing was run. Please tell the operator."
+	case NoSandbox:
+		return "This host cannot give the required sandbox, so nothing was run. Please tell the operator."
+	case NotAllowed:
+		return "You are not on the list of people whom I may answer here."
+	case Busy:
+		return "You already have as many questions waiting as one person may. Please ask again when one is answered."
+	case WallClock:
+		return "The answer took longer than a run may take, so I stopped it. A smaller question may work."
+	case Stalled:
+		return "The assistant went silent for too long, so I stopped it. Please ask again."
+	case TooMuch:
+		return "The assistant printed more than an answer may hold, so I stopped it. A smaller question may work."
+	case Empty:
+		return "The assistant ended without an answer. Please ask again."
+	case Failed:
+		return "The assistant failed, so there is no answer. Please ask again, or tell the operator."
+	case NotStarted:
+		return "The assistant could not be started, so nothing was run. Please tell the operator."
+	case AskerGone:
+		return "The terminal that asked is gone."
+	case Interrupted:
+		return "Stopped before there was an answer."
+	case GaveUp:
+		return "I was restarted too often over this question, so I gave it up. Please ask it differently."
+	}
+	return "Something went wrong, so there is no answer. Please tell the operator."
+}
+
+// KindOf gives the end that a cause leads to.
+func KindOf(c Cause) Kind {
+	switch c {
+	case NoCause:
+		return Answered
+	case NotAllowed, Busy, NoSandbox:
+		return Refused
+	case AskerGone, Interrupted:
+		return Cancelled
+	case WallClock, Stalled, GaveUp:
+		return Expired
+	}
+	return Unavailable
+}

@@ -1,0 +1,185 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The places inside every sandbox. They are constants so that the text, the
+// plan and the probes cannot name different ones.
+const (
+	WorkDir  = "/work"       // the working folder: empty at the start
+	HomeDir  = "/home/agent" // HOME: empty at the start
+	TempDir  = "/tmp"        // TMPDIR: empty at the start
+	AgentDir = "/agent"      // the runner's own program, read-only
+	DocsDir  = "/docs"       // the index of the allowed documents, read-only
+	// BrokerAddr is the only address that answers where the network is model-only.
+	BrokerAddr = "127.0.0.1:8080"
+)
+
+// Handbook is the document set that is part of the program.
+const Handbook = "handbook"
+
+// Wish is what a tier's manifest and a runner's manifest ask for together. The
+// zero Wish permits nothing and Narrow refuses it.
+type Wish struct {
+	Mode      Mode
+	Armed     bool // DangerFullAccess was armed from a terminal
+	Network   Network
+	Tools     []Tool
+	Documents []string
+	Scratch   []string // writable folders of the runner besides HomeDir and TempDir
+	Require   []Clause // empty: every clause is required
+	Limits    Limits
+}
+
+// Capabilities are what the host was measured to enforce. The zero value
+// enforces nothing.
+type Capabilities struct {
+	Rung       Rung
+	Filesystem Level
+	Network    Level
+	Processes  Level
+
+	Memory       Level
+	Disk         Level
+	ProcessCount Level
+	OpenFiles    Level
+
+	Landlock int    // ABI version; 0: the second wall is missing
+	Why      string // why the rung is not better, in one sentence
+	Cure     string // what the operator can do about it
+}
+
+func (c Capabilities) level(clause Clause) Level {
+	switch clause {
+	case Filesystem:
+		return c.Filesystem
+	case NetworkReach:
+		return c.Network
+	case Processes:
+		return c.Processes
+	}
+	return None
+}
+
+// RefusedError says which required clauses the host does not enforce, why, and
+// what would cure it.
+type RefusedError struct {
+	Missing []Clause
+	Why     string
+	Cure    string
+}
+
+func (e *RefusedError) Error() string {
+	names := make([]string, len(e.Missing))
+	for i, c := range e.Missing {
+		names[i] = c.String()
+	}
+	return fmt.Sprintf("this host cannot enforce %s: %s; cure: %s", list(names), e.Why, e.Cure)
+}
+
+// Narrow gives the policy that this host will enforce for the wish. It refuses
+// with a RefusedError where a required clause would not hold, and with a plain
+// error where the wish itself permits nothing. A mode that is not armed is
+// lowered to read-only and noted.
+func Narrow(w Wish, c Capabilities) (Effective, error) {
+	if w.Mode <= ModeNone || w.Mode > DangerFullAccess {
+		return Effective{}, fmt.Errorf("no file mode is set: nothing may run")
+	}
+	if err := w.Limits.validate(); err != nil {
+		return Effective{}, err
+	}
+	if missing := w.missing(c); len(missing) > 0 || c.Rung != RungFull {
+		if len(missing) == 0 {
+			missing = Clauses()
+		}
+		return Effective{}, &RefusedError{Missing: missing, Why: orUnknown(c.Why), Cure: orUnknown(c.Cure)}
+	}
+	return w.effective(c), nil
+}
+
+// BuiltInDocs gives the one policy under which a plain child may run on a host
+// without a sandbox: the program reads the handbook that is compiled into it,
+// and nothing else. Everything that the wish asks beyond that is dropped.
+// Guarded by tests/claims TestPlainChildServesTheHandbookOnly.
+func BuiltInDocs(w Wish, c Capabilities) (Effective, error) {
+	if !slices.Contains(w.Documents, Handbook) {
+		return Effective{}, fmt.Errorf("the handbook is not among the tier's documents")
+	}
+	if err := w.Limits.validate(); err != nil {
+		return Effective{}, err
+	}
+	bare := Wish{Mode: ReadOnly, Documents: []string{Handbook}, Limits: w.Limits}
+	return bare.effective(Capabilities{
+		Rung: RungPlain, OpenFiles: c.OpenFiles, Why: orUnknown(c.Why), Cure: orUnknown(c.Cure),
+	}), nil
+}
+
+func (w Wish) missing(c Capabilities) []Clause {
+	required := w.Require
+	if len(required) == 0 {
+		required = Clauses()
+	}
+	var missing []Clause
+	for _, clause := range Clauses() {
+		if slices.Contains(required, clause) && c.level(clause) != Enforced {
+			missing = append(missing, clause)
+		}
+	}
+	return missing
+}
+
+func (w Wish) effective(c Capabilities) Effective {
+	e := Effective{
+		mode: w.Mode, network: w.Network, caps: c, limits: w.Limits,
+		tools: sorted(w.Tools), documents: sorted(w.Documents),
+	}
+	if w.Mode == DangerFullAccess && !w.Armed {
+		e.mode = ReadOnly
+		e.notes = append(e.notes, "danger-full-access is not armed: this run is read-only")
+	}
+	e.scratch = canonical(append([]string{HomeDir, TempDir}, w.Scratch...))
+	e.writable = e.scratch
+	if e.mode == WorkspaceWrite {
+		e.writable = canonical(append([]string{WorkDir}, e.scratch...))
+	}
+	if c.Rung == RungFull && c.Landlock == 0 {
+		e.notes = append(e.notes, "the kernel has no Landlock: the second wall is missing")
+	}
+	return e
+}
+
+// canonical cleans the paths, drops those that are not absolute, doubled or
+// inside another one, and sorts the rest.
+func canonical(paths []string) []string {
+	clean := []string{}
+	for _, p := range paths {
+		if c, ok := cleanPath(p); ok {
+			clean = append(clean, c)
+		}
+	}
+	slices.Sort(clean)
+	kept := []string{}
+	for _, p := range clean {
+		inside := slices.ContainsFunc(kept, func(k string) bool { return p == k || strings.HasPrefix(p, k+"/") })
+		if !inside {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+func sorted[T ~string](in []T) []T {
+	out := append([]T{}, in...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}

@@ -1,0 +1,107 @@
+// Package spec says how one agent CLI is driven: the type behind
+// manifests/runners/*.yaml.
+//
+// It is data only. It starts nothing, looks nothing up, and a zero Spec is safe
+// for nobody.
+package spec
+
+import (
+	"time"
+
+	"parlour/runner/policy"
+)
+
+// Provider is the protocol in which a CLI talks to its model.
+type Provider string
+
+// The providers. NoProvider needs no model, no key and no network.
+const (
+	NoProvider Provider = "none"
+	Anthropic  Provider = "anthropic"
+	OpenAI     Provider = "openai"
+	Gemini     Provider = "gemini"
+)
+
+// Verdict says whether a runner may serve a tier, and why not. The zero
+// Verdict is no.
+type Verdict struct {
+	OK     bool
+	Reason string // required where OK is false
+}
+
+// Safety holds a verdict for each tier.
+type Safety struct{ Owner, Team, Guest Verdict }
+
+// PromptBy is how the question reaches the CLI.
+type PromptBy string
+
+// The ways. The zero value is none of them and the loader refuses it.
+const (
+	ByArgument PromptBy = "argument" // the last argument, after "--"
+	ByFlag     PromptBy = "flag"     // one word: PromptFlag followed by the question
+	ByFile     PromptBy = "file"     // a sealed regular file that ends, as stdin
+)
+
+// Format is how a CLI prints its answer.
+type Format string
+
+// The formats.
+const (
+	Text       Format = "text"               // standard output is the answer
+	ClaudeJSON Format = "claude-stream-json" // claude --output-format stream-json
+	CodexJSON  Format = "codex-json"         // codex exec --json
+	GeminiJSON Format = "gemini-stream-json" // gemini -o stream-json
+)
+
+// Placeholders that an element of Args or a value of Env may hold. They are
+// replaced inside the element and never split it.
+const (
+	GuardrailPlaceholder = "{guardrail}" // the policy text
+	ModelPlaceholder     = "{model}"     // the tier's model for the provider
+	BrokerPlaceholder    = "{broker}"    // http://127.0.0.1:8080
+	TokenPlaceholder     = "{token}"     // the run's one-time token for the broker
+)
+
+// Spec is one runner.
+type Spec struct {
+	Name       string
+	BuiltIn    bool     // the bot's own program; only "docs" may be
+	Binaries   []string // names or absolute paths, in order of preference
+	Safe       Safety
+	Provider   Provider
+	NeedsFlags []string // each must occur in the output of HelpArgs
+	HelpArgs   []string
+
+	Args       []string            // before the tool arguments
+	ToolArgs   map[string][]string // key: the tools sorted and joined by "+", "none" for none
+	Prompt     PromptBy
+	PromptFlag string // for ByFlag, such as "--prompt="
+	Answer     Format
+
+	Env       map[string]string // literal values, placeholders allowed
+	EnvAllow  []string          // names that are taken over from the bot's environment
+	ConfigEnv map[string]string // variable -> folder inside policy.HomeDir, made empty
+	Files     map[string]string // path inside policy.HomeDir -> content, written beforehand
+	ReadOnly  []string          // extra host paths, mounted read-only at the same path
+
+	Stall  *time.Duration // nil: the tier's; 0: none, for a CLI that prints at its end
+	Origin string         // file that describes it
+}
+
+// ToolKey gives the key of ToolArgs for a policy's tools.
+func ToolKey(tools []policy.Tool) string {
+	key := ""
+	for _, t := range tools {
+		if key != "" {
+			key += "+"
+		}
+		key += string(t)
+	}
+	if key == "" {
+		return "none"
+	}
+	return key
+}
+
+// NeedsModel says whether the runner talks to a model.
+func (s Spec) NeedsModel() bool { return s.Provider != NoProvider }
