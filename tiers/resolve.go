@@ -59,12 +59,12 @@ func (r Rules) Count(t Tier) int {
 
 // Decision is the tier of a message and why. The zero Decision refuses.
 type Decision struct {
-	Tier   Tier   // min(Person, Place)
-	Person Tier   // what the rules give the person here
-	Place  Tier   // the most that this place allows
-	Rule   string // origin of the rule that gave Person; empty: none did
-	Cap    string // origin of the place's limit
-	Why    string // one sentence for the operator
+	Tier   Tier   `json:"tier"`           // min(Person, Place)
+	Person Tier   `json:"person"`         // what the rules give the person here
+	Place  Tier   `json:"place"`          // the most that this place allows
+	Rule   string `json:"rule,omitempty"` // origin of the rule that gave Person; empty: none did
+	Cap    string `json:"cap,omitempty"`  // origin of the place's limit
+	Why    string `json:"why"`            // one sentence for the operator
 }
 
 // Resolve decides the tier of a message from the ids of its sender and place.

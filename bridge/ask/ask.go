@@ -8,11 +8,15 @@ package ask
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"parlour/runner/policy"
 	"parlour/tiers"
 )
+
+// Tier is tiers.Tier, for packages that know the shared words only.
+type Tier = tiers.Tier
 
 // Question is one accepted message.
 type Question struct {
@@ -42,6 +46,15 @@ type Choice struct {
 type Plan struct {
 	Choice Choice
 	Policy policy.Effective
+}
+
+// NoRunnerError means that no runner is safe, installed and allowed. Choice says
+// why for each.
+type NoRunnerError struct{ Choice Choice }
+
+// Error gives the number of runners that were skipped; Choice has the reasons.
+func (e *NoRunnerError) Error() string {
+	return fmt.Sprintf("no safe runner is installed (%d skipped)", len(e.Choice.Skipped))
 }
 
 // Prompt is what a run is given. Policy is rendered from the Effective of the
@@ -81,6 +94,8 @@ const (
 	NoRunner    Cause = "no-runner"   // none is safe, installed and allowed
 	NoSandbox   Cause = "no-sandbox"  // the host cannot enforce the policy
 	NotAllowed  Cause = "not-allowed" // the tier is none
+	TooLong     Cause = "too-long"    // the question is longer than MaxQuestion
+	TooFast     Cause = "too-fast"    // this person asked too often within a minute
 	Busy        Cause = "busy"        // this person has too many questions waiting
 	WallClock   Cause = "wall-clock"  // the whole run took too long
 	Stalled     Cause = "stalled"     // nothing came for too long

@@ -11,6 +11,10 @@ func Sentence(c Cause) string {
 		return "This host cannot give the required sandbox, so nothing was run. Please tell the operator."
 	case NotAllowed:
 		return "You are not on the list of people whom I may answer here."
+	case TooLong:
+		return "The question is longer than 64 KiB. Please ask a shorter one."
+	case TooFast:
+		return "That is more questions than one person may ask in a minute. Please wait a little."
 	case Busy:
 		return "You already have as many questions waiting as one person may. Please ask again when one is answered."
 	case WallClock:
@@ -40,7 +44,7 @@ func KindOf(c Cause) Kind {
 	switch c {
 	case NoCause:
 		return Answered
-	case NotAllowed, Busy, NoSandbox:
+	case NotAllowed, TooLong, TooFast, Busy, NoSandbox:
 		return Refused
 	case AskerGone, Interrupted:
 		return Cancelled

@@ -21,6 +21,10 @@ const (
 // Handbook is the document set that is part of the program.
 const Handbook = "handbook"
 
+// Unsandboxed is what text and receipt say where the built-in handbook is read
+// by a plain child.
+const Unsandboxed = "not sandboxed on this host: built-in handbook only"
+
 // Wish is what a tier's manifest and a runner's manifest ask for together. The
 // zero Wish permits nothing and Narrow refuses it.
 type Wish struct {
@@ -72,6 +76,7 @@ type RefusedError struct {
 	Cure    string
 }
 
+// Error gives the clauses, the reason and the cure in one line.
 func (e *RefusedError) Error() string {
 	names := make([]string, len(e.Missing))
 	for i, c := range e.Missing {
@@ -141,9 +146,18 @@ func (w Wish) effective(c Capabilities) Effective {
 		e.notes = append(e.notes, "danger-full-access is not armed: this run is read-only")
 	}
 	e.scratch = canonical(append([]string{HomeDir, TempDir}, w.Scratch...))
-	e.writable = e.scratch
-	if e.mode == WorkspaceWrite {
+	switch {
+	case c.Rung == RungPlain:
+		e.scratch = nil // one temporary folder of the host, whose name differs in each run
+	case e.mode == WorkspaceWrite:
 		e.writable = canonical(append([]string{WorkDir}, e.scratch...))
+	case e.mode == DangerFullAccess:
+		e.writable = []string{"/"}
+	default:
+		e.writable = e.scratch
+	}
+	if c.Rung == RungPlain {
+		e.notes = append(e.notes, Unsandboxed)
 	}
 	if c.Rung == RungFull && c.Landlock == 0 {
 		e.notes = append(e.notes, "the kernel has no Landlock: the second wall is missing")
@@ -163,7 +177,9 @@ func canonical(paths []string) []string {
 	slices.Sort(clean)
 	kept := []string{}
 	for _, p := range clean {
-		inside := slices.ContainsFunc(kept, func(k string) bool { return p == k || strings.HasPrefix(p, k+"/") })
+		inside := slices.ContainsFunc(kept, func(k string) bool {
+			return p == k || strings.HasPrefix(p, strings.TrimSuffix(k, "/")+"/")
+		})
 		if !inside {
 			kept = append(kept, p)
 		}

@@ -122,7 +122,7 @@ const (
 	RungFull       // own namespaces, own view, seccomp, and Landlock where present
 )
 
-var rungNames = [...]string{"none", "plain", "full"}
+var rungNames = [...]string{"none", "off", "full"}
 
 // String gives the rung's name as receipts print it.
 func (r Rung) String() string { return name(rungNames[:], int(r)) }
@@ -149,6 +149,7 @@ type UnknownWordError struct {
 	Known     []string
 }
 
+// Error gives the word and the known ones in one line.
 func (e *UnknownWordError) Error() string {
 	return fmt.Sprintf("unknown %s %q (known: %s)", e.What, e.Got, list(e.Known))
 }

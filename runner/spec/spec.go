@@ -32,6 +32,19 @@ type Verdict struct {
 // Safety holds a verdict for each tier.
 type Safety struct{ Owner, Team, Guest Verdict }
 
+// For gives the verdict for a tier by its word. An unknown word is not safe.
+func (s Safety) For(tier string) Verdict {
+	switch tier {
+	case "owner":
+		return s.Owner
+	case "team":
+		return s.Team
+	case "guest":
+		return s.Guest
+	}
+	return Verdict{Reason: "unknown tier"}
+}
+
 // PromptBy is how the question reaches the CLI.
 type PromptBy string
 
