@@ -1,0 +1,82 @@
+package manifests
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Fault is one thing that is wrong in one file.
+type Fault struct {
+	File   string
+	Line   int // 0: the fault is about the whole file or folder
+	Column int
+	What   string // what is there
+	Right  string // what would be right
+}
+
+// String gives the fault in one line, as compilers print theirs.
+func (f Fault) String() string {
+	at := f.File
+	if f.Line > 0 {
+		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return fmt.Sprintf("%s: %s; right: %s", at, f.What, f.Right)
+}
+
+// Faults are all faults of all files, sorted by place. It is the error of Load
+// and Check.
+type Faults []Fault
+
+// Error gives one line for each fault.
+func (f Faults) Error() string {
+	lines := make([]string, len(f))
+	for i, fault := range f {
+		lines[i] = fault.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sorted gives the faults by file, line and column, each once.
+func (f Faults) sorted() Faults {
+	out := slices.Clone(f)
+	slices.SortFunc(out, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.What, b.What), cmp.Compare(a.Right, b.Right))
+	})
+	return slices.Compact(out)
+}
+
+// mostShown is how much of a value a fault repeats.
+const mostShown = 40
+
+// show quotes a value for a fault: in ASCII, so that what cannot be seen is
+// named by its code point, and short. A value that looks like a secret that was
+// pasted into the wrong field is not repeated.
+// Guarded by TestFaultsRepeatNoSecret.
+func show(s string) string {
+	for _, prefix := range []string{"xoxb-", "xoxp-", "xapp-", "sk-", "AIza", "ghp_", "github_pat_"} {
+		if strings.HasPrefix(s, prefix) {
+			return strconv.Quote(prefix+"…") + " (not shown: it looks like a secret)"
+		}
+	}
+	if utf8.RuneCountInString(s) > mostShown {
+		return strconv.QuoteToASCII(string([]rune(s)[:mostShown])) + " (shortened)"
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// invisible names the code points of a value that are not plain printable ASCII.
+func invisible(s string) string {
+	var names []string
+	for _, c := range s {
+		name := fmt.Sprintf("U+%04X", c)
+		if (c <= ' ' || c > '~') && !slices.Contains(names, name) && len(names) < 8 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
+}

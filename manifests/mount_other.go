@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package manifests
+
+func readOnlyMount(string) bool { return false }
