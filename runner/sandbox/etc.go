@@ -1,0 +1,28 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"strconv"
+
+	"parlour/runner/policy"
+	"parlour/runner/sandbox/entry"
+)
+
+// etc writes the few files that programs look up. There is no resolv.conf: the
+// box has no name server to ask.
+func (p *planner) etc() {
+	id := itoa(int64(p.uid))
+	contents := [len(generated)]string{
+		"root:x:0:0:root:/:/usr/sbin/nologin\nagent:x:" + id + ":" + id + ":agent:" + policy.HomeDir + ":/bin/sh\n",
+		"root:x:0:\nagent:x:" + id + ":\n",
+		"127.0.0.1 localhost\n",
+		"passwd: files\ngroup: files\nhosts: files\n",
+	}
+	p.folders("/etc", -1)
+	for i, name := range generated {
+		p.add(entry.File, []int64{0o444, -1, -1}, rel(name), contents[i])
+	}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parlour/runner/policy"
+)
+
+// plainFolder makes the folder of one plain run, with the three places that a
+// box would have, and the files of the command.
+func plainFolder(temp string, files map[string]string) (string, error) {
+	root, err := os.MkdirTemp(temp, "parlour-run-")
+	if err != nil {
+		return "", err
+	}
+	for _, place := range []string{policy.WorkDir, policy.HomeDir, policy.TempDir} {
+		if err := os.MkdirAll(filepath.Join(root, place), 0o700); err != nil {
+			return root, err
+		}
+	}
+	for name, content := range files {
+		p := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+			return root, err
+		}
+		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
+			return root, err
+		}
+	}
+	return root, nil
+}
+
+// plainEnv turns values that name places of a box into places of the run's
+// folder. HOME and TMPDIR always name it.
+func plainEnv(env []string, root string) []string {
+	out := []string{"HOME=" + filepath.Join(root, policy.HomeDir), "TMPDIR=" + filepath.Join(root, policy.TempDir)}
+	for _, v := range env {
+		name, value, _ := strings.Cut(v, "=")
+		if name == "HOME" || name == "TMPDIR" {
+			continue
+		}
+		for _, place := range []string{policy.WorkDir, policy.HomeDir, policy.TempDir} {
+			if within(value, place) {
+				value = filepath.Join(root, value)
+				break
+			}
+		}
+		out = append(out, name+"="+value)
+	}
+	return out
+}

@@ -1,0 +1,121 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"golang.org/x/sys/unix"
+
+	"parlour/runner/policy"
+	"parlour/runner/sandbox/entry"
+)
+
+// brokerPort is the port of policy.BrokerAddr.
+const brokerPort = 8080
+
+// securebits: uid 0 means nothing, and no capability can be kept or raised; all
+// of it is locked.
+const securebits = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<7
+
+// limits sets what the kernel counts for each process or user. Guarded by
+// tests/attacks TestLimitsHold.
+func (p *planner) limits() {
+	l := p.eff.Limits()
+	for _, r := range [][2]int64{
+		{unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_FSIZE, l.Disk},
+		{unix.RLIMIT_NOFILE, int64(l.OpenFiles)},
+		{unix.RLIMIT_DATA, l.Memory},
+		{unix.RLIMIT_NPROC, int64(l.Processes)},
+	} {
+		p.add(entry.Rlimit, r[:])
+	}
+}
+
+// surrender gives up every right of the bot's user. The order matters: the
+// bounding set needs a capability that the change of user takes away, and that
+// change also cuts the tie to the parent, which is made again behind it.
+// Guarded by tests/attacks TestRightsCannotBeRegained and
+// TestDeathOfTheBotEndsTheRun.
+func (p *planner) surrender() {
+	p.add(entry.Bounding, nil)
+	p.add(entry.Securebits, []int64{securebits})
+	if p.root {
+		p.add(entry.Identity, []int64{int64(p.uid), int64(p.uid)})
+	}
+	p.add(entry.Capless, nil)
+	p.add(entry.NoNewPrivs, nil)
+	p.add(entry.Watch, nil)
+	p.add(entry.Chdir, nil, policy.WorkDir)
+}
+
+// undo tries, before the filters can hide it, to win back what surrender gave
+// up. Each try must be refused.
+func (p *planner) undo() {
+	if p.root {
+		p.denied("become root", unix.SYS_SETRESUID, "", -1, 0, 0, 0)
+	}
+	p.denied("change groups", unix.SYS_SETGROUPS, "", -1, 0, 0)
+	p.denied("mount", unix.SYS_MOUNT, policy.TempDir, 1, 0, 0, 0, unix.MS_REMOUNT|unix.MS_BIND)
+	p.denied("leave by chroot", unix.SYS_CHROOT, policy.TempDir, 0)
+	for _, t := range append([]string{""}, p.trees...) {
+		p.denied("write "+t+"/", unix.SYS_OPENAT, t+"/.parlour", 1, -1, 0, create, 0o600)
+	}
+}
+
+const create = unix.O_CREAT | unix.O_EXCL | unix.O_WRONLY | unix.O_CLOEXEC
+
+// denied adds a call that must be refused; the string replaces argument at.
+func (p *planner) denied(label string, nr int64, str string, at int64, args ...int64) {
+	n := make([]int64, 8)
+	n[0], n[1] = nr, at
+	copy(n[2:], args)
+	p.add(entry.Denied, n, label, str)
+}
+
+// filtered enters the seccomp filter and tries what only it refuses.
+func (p *planner) filtered() {
+	program := p.offline
+	if p.eff.Network() == policy.ModelOnly {
+		program = p.online
+	}
+	p.add(entry.Seccomp, nil, program)
+	p.denied("make a user namespace", unix.SYS_UNSHARE, "", -1, unix.CLONE_NEWUSER)
+	p.denied("open a local socket", unix.SYS_SOCKET, "", -1, unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	p.add(entry.Blank, nil, "/proc/1/mountinfo")
+	p.add(entry.Blank, nil, "/proc/cmdline")
+	if p.report {
+		p.undoMore()
+	}
+}
+
+// undoMore is what only the probe tries, so that a start stays cheap.
+func (p *planner) undoMore() {
+	for _, s := range []struct {
+		label string
+		nr    int64
+		args  []int64
+	}{
+		{"open a netlink socket", unix.SYS_SOCKET, []int64{unix.AF_NETLINK, unix.SOCK_RAW, 0}},
+		{"open a datagram socket", unix.SYS_SOCKET, []int64{unix.AF_INET, unix.SOCK_DGRAM, 0}},
+		{"open a multipath socket", unix.SYS_SOCKET, []int64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}},
+		{"open a machine socket", unix.SYS_SOCKET, []int64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}},
+		{"use io_uring", unix.SYS_IO_URING_SETUP, []int64{1, 0}},
+		{"load bpf", unix.SYS_BPF, []int64{0, 0, 0}},
+		{"use keys", unix.SYS_KEYCTL, []int64{0, -3, 1}},
+		{"trace", unix.SYS_PTRACE, []int64{unix.PTRACE_TRACEME}},
+		{"use userfaultfd", unix.SYS_USERFAULTFD, []int64{1}},
+		{"change personality", unix.SYS_PERSONALITY, []int64{0x0040000}},
+		{"share memory", unix.SYS_SHMGET, []int64{0, 4096, 0o1600}},
+		{"list mounts", unix.SYS_LISTMOUNT, []int64{0, 0, 0, 0}},
+	} {
+		p.denied(s.label, s.nr, "", -1, s.args...)
+	}
+	p.denied("write a kernel setting", unix.SYS_OPENAT, "/proc/sys/kernel/core_pattern", 1, -1, 0, unix.O_WRONLY)
+	if p.eff.Mode() == policy.ReadOnly {
+		p.denied("write the working folder", unix.SYS_OPENAT, policy.WorkDir+"/.parlour", 1, -1, 0, create, 0o600)
+	}
+	if p.landlock > 0 {
+		p.denied("read /proc/version", unix.SYS_OPENAT, "/proc/version", 1, -1, 0, unix.O_RDONLY)
+	}
+}

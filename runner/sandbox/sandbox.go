@@ -1,0 +1,111 @@
+// Package sandbox runs one program inside a box that is built from one
+// policy.Effective and holds nothing else of the host.
+//
+// The parent turns the policy, facts about the host and the command into a flat
+// list of steps, without doing anything yet. A child that is started in new
+// namespaces performs the list (see package entry) and becomes the program; no
+// process of the engine stays. Where the policy allows the model, the child
+// hands out a listening socket of the box's loopback before it gives up its
+// rights, and whoever serves it is all that answers inside.
+//
+// It refuses to weaken a box: every step of the list holds or the program does
+// not start, and no other rung is tried. It runs nothing in the rungs that
+// policy does not know, nothing without a file boundary, and outside a box only
+// the bot's own program over the embedded handbook. It does not judge which
+// program may run, does not count the time, and reads neither the environment
+// nor any configuration.
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"parlour/runner/policy"
+)
+
+// Config is what the engine needs of the host.
+type Config struct {
+	Self string // absolute path of the bot's own program; it is also the sandbox's child
+	Temp string // absolute path of the folder that holds the run folders of plain children
+}
+
+// Engine starts runs. It is safe for concurrent use.
+type Engine struct {
+	cfg Config
+
+	probing sync.Mutex // serialises Probe, so that the host is measured once
+	probed  *policy.Capabilities
+
+	facts func() (facts, error) // what does not change while the engine lives
+}
+
+// New gives an engine. It measures nothing and starts nothing.
+func New(cfg Config) (*Engine, error) {
+	for _, p := range []struct{ name, path string }{{"own program", cfg.Self}, {"temporary folder", cfg.Temp}} {
+		if !filepath.IsAbs(p.path) {
+			return nil, fmt.Errorf("sandbox: path of the %s is not absolute: %q", p.name, p.path)
+		}
+	}
+	return &Engine{cfg: cfg, facts: sync.OnceValues(gather)}, nil
+}
+
+// StartError says at which step the box or its program did not start. No
+// process of the run is left.
+type StartError struct {
+	Step string
+	Err  error
+}
+
+func (e *StartError) Error() string { return fmt.Sprintf("sandbox: %s: %v", e.Step, e.Err) }
+
+// Unwrap gives the cause, a system call's error where there was one.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Start runs the command under the policy and returns once the program itself
+// is running. Every error is a StartError. When ctx ends, the whole run is
+// killed; the caller must call Wait in any case.
+func (e *Engine) Start(ctx context.Context, eff policy.Effective, cmd Command) (*Run, error) {
+	if err := cmd.check(); err != nil {
+		return nil, &StartError{"check the command", err}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, &StartError{"start", err}
+	}
+	switch eff.Rung() {
+	case policy.RungFull:
+		if eff.Mode() != policy.ReadOnly && eff.Mode() != policy.WorkspaceWrite {
+			return nil, &StartError{"check the policy", fmt.Errorf("mode %s has no box", eff.Mode())}
+		}
+		return e.startBox(ctx, eff, cmd)
+	case policy.RungPlain:
+		if err := e.plainAllowed(eff, cmd); err != nil {
+			return nil, &StartError{"check the policy", err}
+		}
+		return e.startPlain(ctx, eff, cmd)
+	}
+	return nil, &StartError{"check the policy", fmt.Errorf("rung %s runs nothing", eff.Rung())}
+}
+
+// plainAllowed is the one exception from the box: the bot's own program, which
+// reads the handbook that is compiled into it. Guarded by tests/attacks
+// TestPlainChildIsTheBotItselfOnly.
+func (e *Engine) plainAllowed(eff policy.Effective, cmd Command) error {
+	switch {
+	case eff.Mode() != policy.ReadOnly:
+		return fmt.Errorf("mode %s needs a box", eff.Mode())
+	case eff.Network() != policy.NetworkNone:
+		return fmt.Errorf("network %s needs a box", eff.Network())
+	case len(eff.Tools()) > 0:
+		return fmt.Errorf("tools need a box")
+	case !slices.Equal(eff.Documents(), []string{policy.Handbook}):
+		return fmt.Errorf("documents %q need a box", eff.Documents())
+	case cmd.Path != e.cfg.Self:
+		return fmt.Errorf("%s needs a box: it is not the bot's own program", cmd.Path)
+	case len(cmd.Mounts) > 0:
+		return fmt.Errorf("mounts need a box")
+	}
+	return nil
+}

@@ -1,0 +1,10 @@
+//go:build linux
+
+package sandbox
+
+import "golang.org/x/sys/unix"
+
+const auditArch = unix.AUDIT_ARCH_AARCH64
+
+// refusedHere are the calls that only this architecture's table needs.
+var refusedHere = [...]uint32{unix.SYS_NFSSERVCTL}

@@ -1,0 +1,142 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// simulate runs a filter as the kernel would.
+func simulate(t *testing.T, code []byte, arch, nr uint32, args ...uint64) uint32 {
+	t.Helper()
+	data := make([]byte, 64)
+	binary.NativeEndian.PutUint32(data[dataCall:], nr)
+	binary.NativeEndian.PutUint32(data[dataArch:], arch)
+	for i, a := range args {
+		binary.NativeEndian.PutUint64(data[dataArgs+8*i:], a)
+	}
+	var acc uint32
+	for pc := 0; ; pc++ {
+		require.Less(t, 8*pc, len(code), "the filter runs over its end")
+		op, jt, jf := binary.NativeEndian.Uint16(code[8*pc:]), code[8*pc+2], code[8*pc+3]
+		k := binary.NativeEndian.Uint32(code[8*pc+4:])
+		holds := false
+		switch op {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			acc = binary.NativeEndian.Uint32(data[k:])
+			continue
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			acc &= k
+			continue
+		case unix.BPF_RET | unix.BPF_K:
+			return k
+		case unix.BPF_JMP | unix.BPF_JA:
+			pc += int(k)
+			continue
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			holds = acc == k
+		case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+			holds = acc >= k
+		case unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			holds = acc > k
+		default:
+			require.Fail(t, "unknown instruction", "%#x", op)
+		}
+		if holds {
+			pc += int(jt)
+		} else {
+			pc += int(jf)
+		}
+	}
+}
+
+func TestFilterGuardsArchitectureAndRange(t *testing.T) {
+	for _, sockets := range []bool{false, true} {
+		code := filter(sockets)
+		require.Less(t, len(code)/8, unix.BPF_MAXINSNS)
+		for _, arch := range []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, 0, auditArch ^ 1} {
+			require.EqualValues(t, kill, simulate(t, code, arch, unix.SYS_READ))
+		}
+		for _, nr := range []uint32{lastCall + 1, lastCall + 1000, x32Bit, x32Bit | unix.SYS_READ, ^uint32(0)} {
+			require.EqualValues(t, notPresent, simulate(t, code, auditArch, nr), "%#x", nr)
+		}
+	}
+}
+
+func TestFilterJudgesEveryKnownCall(t *testing.T) {
+	code := filter(true)
+	want := map[uint32]uint32{}
+	for _, nr := range absent {
+		want[nr] = notPresent
+	}
+	for _, nr := range append(refused[:], refusedHere[:]...) {
+		want[nr] = refuse
+	}
+	judged := map[uint32]bool{}
+	for _, r := range argRules(true) {
+		judged[r.call] = true
+		require.NotContains(t, want, r.call, "a call has two fates")
+	}
+	for nr := range uint32(lastCall + 1) {
+		if judged[nr] {
+			continue
+		}
+		verdict, special := want[nr]
+		if !special {
+			verdict = allow
+		}
+		require.Equal(t, verdict, simulate(t, code, auditArch, nr), "call %d", nr)
+	}
+}
+
+func TestFilterJudgesArguments(t *testing.T) {
+	const high = 1 << 32 // a high word that the kernel ignores
+	for _, c := range []struct {
+		name string
+		nr   uint32
+		args []uint64
+		want uint32
+	}{
+		{"thread", unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_THREAD | unix.CLONE_SIGHAND}, allow},
+		{"fork", unix.SYS_CLONE, []uint64{uint64(unix.SIGCHLD)}, allow},
+		{"user namespace", unix.SYS_CLONE, []uint64{unix.CLONE_NEWUSER}, refuse},
+		{"mount namespace among others", unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_NEWNS | high}, refuse},
+		{"network namespace", unix.SYS_CLONE, []uint64{unix.CLONE_NEWNET}, refuse},
+		{"cgroup namespace", unix.SYS_CLONE, []uint64{unix.CLONE_NEWCGROUP}, refuse},
+		{"personality 0", unix.SYS_PERSONALITY, []uint64{0}, allow},
+		{"personality asked", unix.SYS_PERSONALITY, []uint64{0xffffffff}, allow},
+		{"personality without randomisation", unix.SYS_PERSONALITY, []uint64{0x0040000}, refuse},
+		{"type into a terminal", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, refuse},
+		{"type with a high word", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI | high}, refuse},
+		{"paste into a terminal", unix.SYS_IOCTL, []uint64{0, unix.TIOCLINUX}, refuse},
+		{"window size", unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, allow},
+		{"tcp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, 0}, allow},
+		{"tcp named", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP}, allow},
+		{"multipath", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, refuse},
+		{"multipath with a high word", unix.SYS_SOCKET, []uint64{unix.AF_INET | high, unix.SOCK_STREAM | high, unix.IPPROTO_MPTCP | high}, refuse},
+		{"udp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_DGRAM, 0}, refuse},
+		{"raw", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, refuse},
+		{"unix", unix.SYS_SOCKET, []uint64{unix.AF_UNIX, unix.SOCK_STREAM, 0}, refuse},
+		{"netlink", unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, unix.SOCK_RAW, 0}, refuse},
+		{"vsock", unix.SYS_SOCKET, []uint64{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, refuse},
+		{"pair", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC, 0}, allow},
+		{"datagram pair", unix.SYS_SOCKETPAIR, []uint64{unix.AF_UNIX, unix.SOCK_DGRAM, 0}, refuse},
+		{"other pair", unix.SYS_SOCKETPAIR, []uint64{unix.AF_TIPC, unix.SOCK_STREAM, 0}, refuse},
+		{"send", unix.SYS_SENDTO, []uint64{0, 0, 0, unix.MSG_NOSIGNAL}, allow},
+		{"send while connecting", unix.SYS_SENDTO, []uint64{0, 0, 0, unix.MSG_NOSIGNAL | unix.MSG_FASTOPEN}, refuse},
+		{"send a message while connecting", unix.SYS_SENDMSG, []uint64{0, 0, unix.MSG_FASTOPEN | high}, refuse},
+		{"send messages while connecting", unix.SYS_SENDMMSG, []uint64{0, 0, 0, unix.MSG_FASTOPEN}, refuse},
+	} {
+		require.Equal(t, c.want, simulate(t, filter(true), auditArch, c.nr, c.args...), c.name)
+	}
+}
+
+func TestNoNetworkMeansNoSocket(t *testing.T) {
+	for _, domain := range []uint64{unix.AF_INET, unix.AF_INET6, unix.AF_UNIX, 0, ^uint64(0)} {
+		require.EqualValues(t, refuse, simulate(t, filter(false), auditArch, unix.SYS_SOCKET, domain, unix.SOCK_STREAM, 0))
+	}
+}
