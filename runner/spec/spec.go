@@ -6,6 +6,8 @@
 package spec
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"parlour/runner/policy"
@@ -101,19 +103,24 @@ type Spec struct {
 	Origin string         // file that describes it
 }
 
-// ToolKey gives the key of ToolArgs for a policy's tools.
+// ToolKey gives the key of ToolArgs for tools in any order.
 func ToolKey(tools []policy.Tool) string {
-	key := ""
-	for _, t := range tools {
-		if key != "" {
-			key += "+"
-		}
-		key += string(t)
+	words := make([]string, len(tools))
+	for i, t := range tools {
+		words[i] = string(t)
 	}
-	if key == "" {
+	slices.Sort(words)
+	if len(words) == 0 {
 		return "none"
 	}
-	return key
+	return strings.Join(words, "+")
+}
+
+// Offers says whether the runner can be driven with exactly these tools. The
+// built-in reader uses none, and without tools no arguments are needed.
+func (s Spec) Offers(tools []policy.Tool) bool {
+	_, ok := s.ToolArgs[ToolKey(tools)]
+	return ok || len(tools) == 0 || s.BuiltIn
 }
 
 // NeedsModel says whether the runner talks to a model.

@@ -1,0 +1,148 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"parlour/bridge/ask"
+	"parlour/runner/policy"
+	"parlour/runner/sandbox"
+	"parlour/runner/spec"
+)
+
+// maxArgument is the longest question that is given as an argument. Linux takes
+// 128 KiB in one; the rest is room for what stands around it.
+const maxArgument = 96 << 10
+
+// Subcommand is the hidden subcommand of the bot's own program that reads the
+// documents.
+const Subcommand = "__docs"
+
+const indexInside = policy.DocsDir + "/index.sqlite"
+
+// invocation is one run as it will be started, and the text for its stdin;
+// empty stdin means /dev/null.
+type invocation struct {
+	command sandbox.Command
+	stdin   string
+}
+
+// built gives the invocation of the built-in document reader. It gets the
+// question as it was asked: there is no model that could be talked into
+// anything. Outside a sandbox the index is read where it lies.
+func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) invocation {
+	at, mounts := indexInside, []sandbox.Mount{{Host: index, Inside: indexInside}}
+	if e.Rung() == policy.RungPlain {
+		at, mounts = index, nil
+	}
+	return invocation{command: sandbox.Command{
+		Name:   filepath.Base(r.cfg.Self),
+		Path:   r.cfg.Self,
+		Args:   []string{Subcommand, "--index", at, "--", p.Question},
+		Env:    childEnv(spec.Spec{}, nil, nil),
+		Mounts: mounts,
+	}}
+}
+
+// invoke gives the invocation of an agent program from its manifest.
+func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effective, p ask.Prompt) (invocation, error) {
+	extra := s.ToolArgs[spec.ToolKey(e.Tools())]
+	if !s.Offers(e.Tools()) {
+		return invocation{}, fmt.Errorf("runner %s has no arguments for the tools %s", s.Name, spec.ToolKey(e.Tools()))
+	}
+	fill := strings.NewReplacer(
+		spec.GuardrailPlaceholder, p.Policy,
+		spec.ModelPlaceholder, model,
+		spec.BrokerPlaceholder, "http://"+policy.BrokerAddr,
+	)
+	args := []string{}
+	carried := false
+	for _, a := range slices.Concat(s.Args, extra) {
+		carried = carried || strings.Contains(a, spec.GuardrailPlaceholder)
+		args = append(args, fill.Replace(a))
+	}
+	// A program without a place of its own for the policy gets it in front of
+	// the question. Either way the words of the person never come first.
+	question := p.Fenced
+	if !carried {
+		question = p.Policy + "\n" + p.Fenced
+	}
+	inv := invocation{command: sandbox.Command{
+		Name: s.Name, Path: path, Env: childEnv(s, r.cfg.Env, fill),
+		Files: s.Files, Mounts: readOnly(s.ReadOnly),
+	}}
+	inv.command.Args, inv.stdin = place(s, args, question)
+	return inv, nil
+}
+
+// place puts the question where the program looks for it.
+func place(s spec.Spec, args []string, question string) ([]string, string) {
+	switch {
+	case s.Prompt == spec.ByFile || len(question) > maxArgument:
+		return args, question
+	case s.Prompt == spec.ByFlag:
+		return append(args, s.PromptFlag+question), ""
+	}
+	return append(args, "--", question), ""
+}
+
+func readOnly(paths []string) []sandbox.Mount {
+	mounts := []sandbox.Mount{}
+	for _, p := range paths {
+		mounts = append(mounts, sandbox.Mount{Host: p, Inside: p})
+	}
+	return mounts
+}
+
+// childEnv builds the environment of a run from a literal that is never nil,
+// since a nil environment would be the bot's own. Names outside the manifest's
+// lists cannot get in.
+// Guarded by tests/attacks TestEnvironmentIsExactlyTheAllowedNames.
+func childEnv(s spec.Spec, bot map[string]string, fill *strings.Replacer) []string {
+	env := map[string]string{}
+	for _, name := range s.EnvAllow {
+		if value, ok := bot[name]; ok {
+			env[name] = value
+		}
+	}
+	for name, value := range s.Env {
+		env[name] = fill.Replace(value)
+	}
+	maps.Copy(env, s.ConfigEnv)
+	maps.Copy(env, map[string]string{
+		"PATH":   "/usr/bin:/bin",
+		"HOME":   policy.HomeDir,
+		"TMPDIR": policy.TempDir,
+		"LANG":   "C.UTF-8",
+	})
+	out := []string{}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+// Preview is what a run would start, for people: the program and its
+// arguments, and the names in its environment.
+type Preview struct {
+	Argv []string
+	Env  []string
+}
+
+// Preview gives the invocation that Run would start for the plan and prompt.
+func (r *Runner) Preview(ctx context.Context, plan ask.Plan, p ask.Prompt) (Preview, error) {
+	inv, err := r.invocation(ctx, plan, p)
+	if err != nil {
+		return Preview{}, err
+	}
+	names := []string{}
+	for _, pair := range inv.command.Env {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	return Preview{Argv: append([]string{inv.command.Path}, inv.command.Args...), Env: names}, nil
+}

@@ -1,0 +1,130 @@
+// Package runner picks the first safe installed agent program that a tier may
+// use, and runs it once per question inside the sandbox that its policy names.
+//
+// It starts nothing that a manifest does not call safe for the tier, nothing
+// outside the sandbox but the built-in handbook reader, and nothing with an
+// environment that it did not build itself. It never shows what a failed run
+// printed.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"parlour/bridge/ask"
+	"parlour/runner/policy"
+	"parlour/runner/sandbox"
+	"parlour/runner/spec"
+)
+
+// TierPolicy is what one tier's manifest asks for.
+type TierPolicy struct {
+	Wish   policy.Wish
+	List   []string // the tier's runners: its order, and its ceiling
+	Models map[spec.Provider]string
+}
+
+// Config is everything that a Runner needs. Nothing is read from the process.
+type Config struct {
+	Specs       []spec.Spec
+	Tiers       map[ask.Tier]TierPolicy
+	Prefer      Preference
+	Finder      Finder
+	Credentials map[spec.Provider]bool // providers with a configured key
+	Env         map[string]string      // the bot's environment, for the allow-lists
+	Self        string                 // absolute path of the bot's own program
+	Handbook    fs.FS
+	Index       string // folder for document indexes
+	Engine      *sandbox.Engine
+}
+
+// Runner implements the bridge's delegate.
+type Runner struct {
+	cfg   Config
+	specs map[string]spec.Spec
+}
+
+// New checks the configuration. Two specs of one name are an error.
+func New(cfg Config) (*Runner, error) {
+	if cfg.Engine == nil {
+		return nil, errors.New("runner: no sandbox engine")
+	}
+	r := &Runner{cfg: cfg, specs: map[string]spec.Spec{}}
+	for _, s := range cfg.Specs {
+		if _, twice := r.specs[s.Name]; twice {
+			return nil, fmt.Errorf("runner %q is described twice", s.Name)
+		}
+		r.specs[s.Name] = s
+	}
+	return r, nil
+}
+
+// Choose picks a runner for the tier as Plan would, without asking the host for
+// a sandbox.
+func (r *Runner) Choose(tier ask.Tier) ask.Choice {
+	order, origin := r.cfg.Prefer.order(r.cfg.Tiers[tier].List)
+	choice := Pick(tier, r.cfg.Tiers[tier].Wish.Tools, order, r.Facts())
+	choice.Origin = origin
+	return choice
+}
+
+// Plan picks a runner for the tier and the policy under which it will run. It
+// fails with an ask.NoRunnerError, or with a policy.RefusedError where the host
+// cannot enforce what the tier requires; the plan then still holds the choice.
+func (r *Runner) Plan(ctx context.Context, tier ask.Tier) (ask.Plan, error) {
+	choice := r.Choose(tier)
+	if choice.Runner == "" {
+		return ask.Plan{Choice: choice}, &ask.NoRunnerError{Choice: choice}
+	}
+	e, err := r.narrow(ctx, tier, r.specs[choice.Runner])
+	return ask.Plan{Choice: choice, Policy: e}, err
+}
+
+// narrow makes the policy of a run. A host without a sandbox serves the
+// built-in handbook reader alone.
+// Guarded by tests/attacks TestNothingButTheHandbookRunsWithoutASandbox.
+func (r *Runner) narrow(ctx context.Context, tier ask.Tier, s spec.Spec) (policy.Effective, error) {
+	wish := r.wish(tier, s)
+	host := r.cfg.Engine.Probe(ctx)
+	e, err := policy.Narrow(wish, host)
+	var refused *policy.RefusedError
+	if errors.As(err, &refused) && s.BuiltIn {
+		return policy.BuiltInDocs(wish, host)
+	}
+	return e, err
+}
+
+// wish is the tier's wish, less what this runner does not need.
+func (r *Runner) wish(tier ask.Tier, s spec.Spec) policy.Wish {
+	w := r.cfg.Tiers[tier].Wish
+	if !s.NeedsModel() {
+		w.Network = policy.NetworkNone
+		w.Limits.ModelRequests, w.Limits.OutputTokens = 0, 0
+	}
+	if s.BuiltIn {
+		w.Tools, w.Mode, w.Armed = nil, policy.ReadOnly, false
+	} else {
+		w.Documents = nil // only the built-in reader is given documents
+	}
+	w.Limits.Stall = stall(w.Limits.Stall, s.Stall)
+	for _, folder := range s.ConfigEnv {
+		w.Scratch = append(slices.Clone(w.Scratch), folder)
+	}
+	return w
+}
+
+// stall gives the runner's own limit, of which the tier's is the ceiling. A
+// runner that prints only at its end has none.
+func stall(tier time.Duration, own *time.Duration) time.Duration {
+	if own == nil {
+		return tier
+	}
+	if tier == 0 {
+		return *own
+	}
+	return min(tier, *own)
+}
