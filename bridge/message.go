@@ -1,0 +1,43 @@
+// Package bridge carries a question from an adapter through the one gate to a
+// sandboxed run and its answer back.
+//
+// Every way in ends in Gate.Accept; there is no second one. The package decides
+// no tier itself (tiers does), starts no process (it cannot import runner), and
+// never drops an accepted message: each ends in exactly one outcome, which is
+// stored before it is delivered.
+package bridge
+
+import (
+	"context"
+	"time"
+
+	"parlour/bridge/ask"
+	"parlour/tiers"
+)
+
+// Message is what an adapter makes of a platform's event: ids only, and no
+// decision.
+type Message struct {
+	ID       string // unique within the platform; the same event always has the same
+	Identity tiers.Identity
+	Place    tiers.Place
+	Lane     string // conversation; its questions are answered one after the other
+	Text     string
+	ReplyTo  string // the adapter's own address for the answer
+	At       time.Time
+}
+
+// Delegate runs a prompt under a policy. The policy that Plan gives is the one
+// from which the prompt's text is rendered and under which Run runs it.
+type Delegate interface {
+	// Plan picks a runner. It fails with an *ask.NoRunnerError or a
+	// *policy.RefusedError; the plan then holds what is known of the choice.
+	Plan(ctx context.Context, tier tiers.Tier) (ask.Plan, error)
+	Run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.Result
+}
+
+// Sender delivers an outcome to the place of its question. A delivery may be
+// repeated after a crash, so it must bear that.
+type Sender interface {
+	Deliver(ctx context.Context, job ask.Job, ended ask.Ended) error
+}

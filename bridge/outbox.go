@@ -1,0 +1,49 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"parlour/bridge/ask"
+	"parlour/bridge/journal"
+)
+
+// Outbox delivers stored outcomes and notes that it did.
+type Outbox struct {
+	journal *journal.Journal
+	sender  Sender
+	log     *slog.Logger
+}
+
+// NewOutbox makes an outbox in front of a sender.
+func NewOutbox(j *journal.Journal, sender Sender, log *slog.Logger) (*Outbox, error) {
+	if j == nil || sender == nil || log == nil {
+		return nil, errors.New("outbox: journal, sender and log are required")
+	}
+	return &Outbox{j, sender, log}, nil
+}
+
+// Flush delivers what was stored but not delivered when the bot died.
+func (o *Outbox) Flush(ctx context.Context) error {
+	waiting, err := o.journal.Undelivered(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range waiting {
+		o.deliver(ctx, d.Job, d.Ended)
+	}
+	return nil
+}
+
+// deliver hands one outcome out. One that fails stays stored as undelivered and
+// is tried again by the next Flush.
+func (o *Outbox) deliver(ctx context.Context, job ask.Job, ended ask.Ended) {
+	if err := o.sender.Deliver(ctx, job, ended); err != nil {
+		o.log.Error("deliver", "job", job.ID, "err", err)
+		return
+	}
+	if err := o.journal.Delivered(ctx, job.ID); err != nil {
+		o.log.Error("note the delivery", "job", job.ID, "err", err)
+	}
+}

@@ -1,0 +1,238 @@
+package bridge
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parlour/bridge/ask"
+	"parlour/bridge/journal"
+	"parlour/guardrail"
+	"parlour/runner/policy"
+	"parlour/tiers"
+)
+
+// WorkerConfig is everything that a Worker needs.
+type WorkerConfig struct {
+	Book     func() Rulebook
+	Journal  *journal.Journal
+	Delegate Delegate
+	Outbox   *Outbox
+	Secrets  guardrail.Redactor
+	Parallel int // runs at a time in this process
+	Log      *slog.Logger
+}
+
+// Worker takes accepted questions from the journal, runs them and delivers
+// their outcomes.
+type Worker struct {
+	cfg WorkerConfig
+}
+
+// NewWorker checks the configuration.
+func NewWorker(cfg WorkerConfig) (*Worker, error) {
+	if cfg.Book == nil || cfg.Journal == nil || cfg.Delegate == nil || cfg.Outbox == nil || cfg.Log == nil {
+		return nil, errors.New("worker: rulebook, journal, delegate, outbox and log are required")
+	}
+	if cfg.Parallel < 1 {
+		return nil, errors.New("worker: at least one run at a time is required")
+	}
+	return &Worker{cfg}, nil
+}
+
+// poll is the net under the journal's wake-up: how long a question can wait
+// unnoticed, and how often a dead process's questions are looked for.
+const poll = time.Second
+
+// Serve works until ctx ends, then waits for the runs that it started. Runs see
+// ctx end and are interrupted; their questions stay in the journal.
+func (w *Worker) Serve(ctx context.Context) error {
+	if err := w.cfg.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	slots := make(chan struct{}, w.cfg.Parallel)
+	for {
+		job, err := w.next(ctx, slots)
+		if err != nil || job == nil {
+			return err
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			w.work(ctx, *job)
+		})
+	}
+}
+
+// next takes a slot and claims a question for it. It gives nil when ctx ends.
+func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error) {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil
+	}
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		job, err := w.cfg.Journal.Claim(ctx, w.running())
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		if err != nil || job != nil {
+			return job, err
+		}
+		select {
+		case <-w.cfg.Journal.Wake():
+		case <-ticker.C:
+			if err := w.cfg.Journal.Recover(ctx); err != nil && ctx.Err() == nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, nil
+		}
+	}
+}
+
+// running is how many questions of one person run at a time: the smallest bound
+// of all tiers, since a person's tier is decided again when the run starts.
+func (w *Worker) running() int {
+	least := 0
+	for _, a := range w.cfg.Book().Asking {
+		if least == 0 || a.Running < least {
+			least = a.Running
+		}
+	}
+	return least
+}
+
+// work brings one question to its end. Where ctx ends during the run the
+// question stays claimed, and the next start of the bot takes it up again.
+func (w *Worker) work(ctx context.Context, job ask.Job) {
+	log := w.cfg.Log.With("job", job.ID)
+	ended, err := w.run(ctx, job)
+	if err != nil {
+		log.Error("run", "err", err)
+		if ctx.Err() != nil {
+			return
+		}
+		ended = *end(job, ask.Failed, err.Error())
+	}
+	if ctx.Err() != nil && ended.Outcome.Cause == ask.Interrupted {
+		log.Info("run interrupted by shutdown")
+		return
+	}
+	// The run is over and paid for: its outcome is stored even if the bot is
+	// told to stop meanwhile.
+	ctx = context.WithoutCancel(ctx)
+	if err := w.cfg.Journal.Finish(ctx, job, ended); err != nil {
+		log.Error("store outcome", "err", err)
+		return
+	}
+	w.cfg.Outbox.deliver(ctx, job, ended)
+}
+
+// run makes the outcome of one question.
+func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
+	d := w.decideAgain(job)
+	job.Decision = d
+	if d.Tier == tiers.None {
+		return *end(job, ask.NotAllowed, d.Why), nil
+	}
+	plan, err := w.cfg.Delegate.Plan(ctx, d.Tier)
+	if ctx.Err() != nil {
+		return ask.Ended{}, ctx.Err() // whatever Plan says now, it was not asked to the end
+	}
+	if err != nil {
+		return unplanned(job, plan, err)
+	}
+	prompt, marker, err := render(d.Tier, plan.Policy, job.Question.Text)
+	if err != nil {
+		return ask.Ended{}, err
+	}
+	// What the model will be shown is committed before it is shown.
+	if err := w.cfg.Journal.Append(ctx, job.ID, ask.EventRequest, header(d.Tier, plan, prompt)); err != nil {
+		return ask.Ended{}, err
+	}
+	result := w.cfg.Delegate.Run(ctx, plan, prompt)
+	return w.judge(job, plan, result, marker), nil
+}
+
+// decideAgain gives the lower of the tier at intake and the tier now, so that a
+// right that was taken away while the question waited is not used.
+func (w *Worker) decideAgain(job ask.Job) tiers.Decision {
+	now := w.cfg.Book().Rules.Resolve(job.Identity, job.Place)
+	if now.Tier > job.Decision.Tier {
+		return job.Decision
+	}
+	return now
+}
+
+func unplanned(job ask.Job, plan ask.Plan, err error) (ask.Ended, error) {
+	var none *ask.NoRunnerError
+	var refused *policy.RefusedError
+	cause := ask.NoCause
+	switch {
+	case errors.As(err, &none):
+		cause = ask.NoRunner
+	case errors.As(err, &refused):
+		cause = ask.NoSandbox
+	default:
+		return ask.Ended{}, fmt.Errorf("plan the run: %w", err)
+	}
+	ended := end(job, cause, err.Error())
+	ended.Receipt.Choice = plan.Choice
+	return *ended, nil
+}
+
+// render prints the policy text from the plan's own policy and fences the
+// question with a marker of this run.
+func render(tier tiers.Tier, e policy.Effective, question string) (ask.Prompt, string, error) {
+	text, err := guardrail.Policy(tier, e)
+	if err != nil {
+		return ask.Prompt{}, "", err
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails, by its contract
+	marker := hex.EncodeToString(random)
+	fenced, err := guardrail.Fence(marker, question)
+	return ask.Prompt{Policy: text, Question: question, Fenced: fenced}, marker, err
+}
+
+func header(tier tiers.Tier, plan ask.Plan, p ask.Prompt) ask.RequestHeader {
+	sum := sha256.Sum256([]byte(p.Policy + p.Fenced))
+	return ask.RequestHeader{
+		Tier: tier, Runner: plan.Choice.Runner,
+		Policy: p.Policy, PolicyLine: plan.Policy.String(), PolicyHash: plan.Policy.Hash(),
+		Fenced: p.Fenced, SHA256: hex.EncodeToString(sum[:]),
+	}
+}
+
+// judge turns what a run gave back into the outcome. Only the type of the
+// result decides; an answer that reads like one of our sentences is an answer.
+func (w *Worker) judge(job ask.Job, plan ask.Plan, r ask.Result, marker string) ask.Ended {
+	screened := guardrail.Screen(r.Answer, guardrail.Screening{
+		Limit: plan.Policy.Limits().Answer, Secret: w.cfg.Secrets, Marker: marker,
+	})
+	cause, detail := r.Cause, r.Detail
+	if cause == ask.NoCause && screened.Text == "" {
+		cause, detail = ask.Empty, "nothing of the answer was left after screening"
+	}
+	ended := *end(job, cause, detail)
+	if cause == ask.NoCause {
+		ended.Outcome.Text = screened.Text
+	}
+	ended.Receipt.Choice = plan.Choice
+	ended.Receipt.Rung = plan.Policy.Rung().String()
+	ended.Receipt.PolicyHash = plan.Policy.Hash()
+	ended.Receipt.Notes = plan.Policy.Notes()
+	ended.Receipt.Took = r.Took
+	ended.Receipt.Redacted = screened.Redacted
+	return ended
+}
