@@ -1,0 +1,20 @@
+// Command bot answers questions from a sandbox.
+//
+// It is the only place that reads the environment, the arguments and the clock,
+// and that ends the process. It wires the packages together and decides nothing
+// that they decide.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args, os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

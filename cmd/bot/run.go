@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+
+	"parlour/guardrail"
+	"parlour/manifests"
+	"parlour/runner"
+	"parlour/runner/docs"
+	"parlour/runner/policy"
+)
+
+// The exit codes. They are documented in the README.
+const (
+	exitFine    = 0
+	exitFailed  = 1
+	exitBad     = 2 // bad input: nothing was started
+	exitRefused = 3 // refused by policy
+)
+
+// badInput is a fault of what a person typed or wrote into a file.
+type badInput struct{ error }
+
+func bad(format string, args ...any) error { return badInput{fmt.Errorf(format, args...)} }
+
+// silent is an exit code whose reason was already printed.
+type silent int
+
+func (s silent) Error() string { return fmt.Sprintf("exit %d", int(s)) }
+
+// process is what a command may use of the world around it.
+type process struct {
+	env            map[string]string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+type cli struct {
+	Config    string `placeholder:"FILE" help:"Configuration file (default: the variable PARLOUR_CONFIG, else none)."`
+	Manifests string `placeholder:"DIR" help:"Folder with tiers/ and runners/ (default: the configuration's, else the shipped ones)."`
+	State     string `placeholder:"DIR" help:"Folder for the journal (default: the configuration's, else ~/.local/state/parlour)."`
+	JSON      bool   `help:"Print JSON for programs."`
+
+	Ask       askCmd       `cmd:"" help:"Ask a question from this terminal."`
+	Check     checkCmd     `cmd:"" help:"Check the configuration and the manifests; print every fault."`
+	Runners   runnersCmd   `cmd:"" help:"List every known runner and whether it is safe, installed and usable."`
+	Guardrail guardrailCmd `cmd:"" help:"Print the exact policy text of a tier on this host."`
+	Explain   explainCmd   `cmd:"" help:"Explain what somebody may do somewhere, and why."`
+	Events    eventsCmd    `cmd:"" help:"Print what happened, from the journal."`
+}
+
+// run is the whole program but for the process around it.
+func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 1 && args[1] == runner.Subcommand {
+		return docs.Main(ctx, args[2:], stdout, stderr)
+	}
+	p := &process{env: toMap(environ), stdin: stdin, stdout: stdout, stderr: stderr}
+	err := p.dispatch(ctx, args)
+	code := exitCode(err)
+	var quiet silent
+	if err != nil && !errors.As(err, &quiet) {
+		p.complain(err)
+	}
+	return code
+}
+
+func (p *process) dispatch(ctx context.Context, args []string) error {
+	// The parser would replace what is not UTF-8, and the question is an argument.
+	for i, arg := range args {
+		if !utf8.ValidString(arg) {
+			return bad("argument %d is not valid UTF-8", i)
+		}
+	}
+	c := &cli{}
+	ended := false
+	parser, err := kong.New(c,
+		kong.Name("bot"),
+		kong.Description("Questions from Discord, Slack and the terminal, answered from a sandbox."),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Exit(func(int) { ended = true }),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args[1:])
+	if ended {
+		return nil // help was asked for and printed
+	}
+	if err != nil {
+		return bad("%w; see 'bot --help'", err)
+	}
+	return parsed.Run(p, c)
+}
+
+func toMap(environ []string) map[string]string {
+	env := make(map[string]string, len(environ))
+	for _, pair := range environ {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+func exitCode(err error) int {
+	var quiet silent
+	var refused *policy.RefusedError
+	var faults manifests.Faults
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		return exitFine
+	case errors.As(err, &quiet):
+		return int(quiet)
+	case errors.As(err, &badInput{}), errors.As(err, &faults):
+		return exitBad
+	case errors.As(err, &refused):
+		return exitRefused
+	}
+	return exitFailed
+}
+
+// complain prints an error for a person: one line for each fault.
+func (p *process) complain(err error) {
+	var faults manifests.Faults
+	if errors.As(err, &faults) {
+		for _, f := range faults {
+			p.note("%s", f)
+		}
+		return
+	}
+	p.note("bot: %s", err)
+}
+
+// print writes a line for a person to standard output. Control characters that
+// came from outside cannot reach the terminal.
+func (p *process) print(format string, args ...any) {
+	_, _ = fmt.Fprintln(p.stdout, guardrail.Plain(fmt.Sprintf(format, args...)))
+}
+
+// note writes a line for a person to standard error, likewise.
+func (p *process) note(format string, args ...any) {
+	_, _ = fmt.Fprintln(p.stderr, guardrail.Plain(fmt.Sprintf(format, args...)))
+}
+
+// json prints one value for programs.
+func (p *process) json(v any) error {
+	enc := json.NewEncoder(p.stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"parlour/guardrail"
+	"parlour/runner"
+	"parlour/tiers"
+)
+
+type runnersCmd struct{}
+
+// row is one runner as the command lists it.
+type row struct {
+	Runner     string            `json:"runner"`
+	Path       string            `json:"path,omitempty"`
+	Missing    string            `json:"missing,omitempty"`
+	Provider   string            `json:"provider"`
+	Credential bool              `json:"credential"`
+	Barrier    string            `json:"barrier,omitempty"`
+	Unsafe     map[string]string `json:"unsafe,omitempty"` // tier -> reason
+	Manifest   string            `json:"manifest"`
+}
+
+type picked struct {
+	Tier    tiers.Tier `json:"tier"`
+	Runner  string     `json:"runner"`
+	Origin  string     `json:"origin"`
+	Skipped any        `json:"skipped"`
+}
+
+// Run lists every described runner, and for each tier the one that would answer
+// and why those before it would not.
+func (*runnersCmd) Run(_ context.Context, p *process, c *cli) error {
+	h, err := p.open(c)
+	if err != nil {
+		return err
+	}
+	facts := h.runner.Facts()
+	rows := []row{}
+	for _, s := range h.set.Runners() {
+		rows = append(rows, describe(facts[s.Name]))
+	}
+	picks := []picked{}
+	for _, t := range tiers.All() {
+		choice := h.runner.Choose(t)
+		picks = append(picks, picked{t, choice.Runner, choice.Origin, choice.Skipped})
+	}
+	if c.JSON {
+		return p.json(map[string]any{"runners": rows, "picks": picks})
+	}
+	if err := table(p.stdout, rows); err != nil {
+		return err
+	}
+	for _, t := range tiers.All() {
+		choice := h.runner.Choose(t)
+		p.print("\n%s: %s (order from the %s)", t, orNone(choice.Runner), choice.Origin)
+		for _, s := range choice.Skipped {
+			p.print("  skipped %s: %s", s.Runner, s.Reason)
+		}
+	}
+	return nil
+}
+
+func describe(f runner.Fact) row {
+	r := row{
+		Runner: f.Spec.Name, Path: f.Path, Missing: f.Missing, Provider: string(f.Spec.Provider),
+		Credential: f.Credential, Barrier: f.Barrier, Manifest: f.Spec.Origin, Unsafe: map[string]string{},
+	}
+	for _, t := range tiers.All() {
+		if v := f.Spec.Safe.For(t.String()); !v.OK {
+			r.Unsafe[t.String()] = v.Reason
+		}
+	}
+	return r
+}
+
+func table(out io.Writer, rows []row) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "RUNNER\tSAFE FOR\tINSTALLED\tCREDENTIAL\tUSABLE")
+	for _, r := range rows {
+		safe := []string{}
+		for _, t := range tiers.All() {
+			if _, unsafe := r.Unsafe[t.String()]; !unsafe {
+				safe = append(safe, t.String())
+			}
+		}
+		cells := []string{r.Runner, orNone(strings.Join(safe, " ")), installed(r), credential(r), usable(r, len(safe))}
+		_, _ = fmt.Fprintln(w, guardrail.Plain(strings.Join(cells, "\t")))
+	}
+	return w.Flush()
+}
+
+func installed(r row) string {
+	if r.Path == "" {
+		return r.Missing
+	}
+	return r.Path
+}
+
+func credential(r row) string {
+	switch {
+	case r.Provider == "none":
+		return "not needed"
+	case r.Credential:
+		return r.Provider
+	}
+	return "none for " + r.Provider
+}
+
+func usable(r row, safe int) string {
+	switch {
+	case safe == 0:
+		return "no: " + r.Unsafe[tiers.Owner.String()]
+	case r.Path == "":
+		return "no: not installed"
+	case r.Barrier != "":
+		return "no: " + r.Barrier
+	case r.Provider != "none" && !r.Credential:
+		return "no: no credential"
+	}
+	return "yes"
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

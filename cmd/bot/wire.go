@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parlour/bridge"
+	handbook "parlour/docs"
+	"parlour/guardrail/secret"
+	"parlour/manifests"
+	"parlour/runner"
+	"parlour/runner/sandbox"
+	"parlour/runner/spec"
+	"parlour/tiers"
+)
+
+// house is what the commands share: the configuration, the manifests, and the
+// runner that they describe.
+type house struct {
+	cfg     config
+	set     *manifests.Set
+	runner  *runner.Runner
+	book    bridge.Rulebook
+	secrets secret.Redactor
+	state   string
+	log     *slog.Logger
+}
+
+// open reads configuration and manifests and wires the runner. It starts
+// nothing.
+func (p *process) open(c *cli) (*house, error) {
+	cfg, err := p.config(c)
+	if err != nil {
+		return nil, err
+	}
+	set, err := manifests.Load(cfg.Manifests)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Against(set); err != nil {
+		return nil, err
+	}
+	for _, w := range set.Warnings {
+		p.note("warning: %s; the runner is skipped", w)
+	}
+	h := &house{cfg: cfg, set: set, log: slog.New(slog.NewTextHandler(p.stderr, nil))}
+	if h.state, err = p.stateFolder(cfg); err != nil {
+		return nil, err
+	}
+	if h.secrets, err = secret.NewRedactor(cfg.secrets()...); err != nil {
+		return nil, bad("configuration: %w", err)
+	}
+	h.book = rulebook(set)
+	h.runner, err = p.runner(h)
+	return h, err
+}
+
+func rulebook(set *manifests.Set) bridge.Rulebook {
+	book := bridge.Rulebook{Rules: set.Rules(), Asking: map[tiers.Tier]bridge.Asking{}}
+	for _, t := range tiers.All() {
+		if tier, ok := set.Tier(t); ok {
+			a := tier.Asking
+			book.Asking[t] = bridge.Asking{PerMinute: a.PerMinute, Running: a.Running, Waiting: a.Waiting}
+		}
+	}
+	return book
+}
+
+func (p *process) runner(h *house) (*runner.Runner, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the bot's own program: %w", err)
+	}
+	engine, err := sandbox.New(sandbox.Config{Self: self, Temp: os.TempDir()})
+	if err != nil {
+		return nil, err
+	}
+	policies := map[tiers.Tier]runner.TierPolicy{}
+	for _, t := range tiers.All() {
+		if tier, ok := h.set.Tier(t); ok {
+			policies[t] = runner.TierPolicy{Wish: tier.Wish, List: tier.Runners, Models: tier.Models}
+		}
+	}
+	return runner.New(runner.Config{
+		Specs:       h.set.Runners(),
+		Tiers:       policies,
+		Prefer:      p.preference(h),
+		Finder:      runner.NewFinder(p.env["PATH"], p.env["HOME"], os.Getuid()),
+		Credentials: h.cfg.credentials(),
+		Env:         p.env,
+		Self:        self,
+		Handbook:    handbook.Handbook(),
+		Index:       filepath.Join(h.state, "docs"),
+		Engine:      engine,
+	})
+}
+
+// preference reads the operator's order of runners. Unknown names in the
+// environment are dropped with a warning; in the configuration they are a fault.
+func (p *process) preference(h *house) runner.Preference {
+	names, unknown := runner.SplitNames(p.env["PARLOUR_RUNNERS"], func(name string) bool {
+		_, ok := h.set.Runner(name)
+		return ok
+	})
+	if len(unknown) > 0 {
+		p.note("warning: PARLOUR_RUNNERS: unknown %s dropped", strings.Join(unknown, ", "))
+	}
+	return runner.Preference{Environment: names, Config: h.cfg.Order}
+}
+
+// stateFolder gives the folder of the journal: the flag's, the configuration's,
+// or the user's own.
+func (p *process) stateFolder(cfg config) (string, error) {
+	if cfg.State != "" {
+		return cfg.State, nil
+	}
+	if base := p.env["XDG_STATE_HOME"]; filepath.IsAbs(base) {
+		return filepath.Join(base, "parlour"), nil
+	}
+	if home := p.env["HOME"]; filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "parlour"), nil
+	}
+	return "", bad("no state folder: HOME is not set; give one with --state")
+}
+
+// credentials says for which providers a key is configured.
+func (c config) credentials() map[spec.Provider]bool {
+	return map[spec.Provider]bool{
+		spec.Anthropic: !c.keys[spec.Anthropic].Empty(),
+		spec.OpenAI:    !c.keys[spec.OpenAI].Empty(),
+		spec.Gemini:    !c.keys[spec.Gemini].Empty(),
+	}
+}
