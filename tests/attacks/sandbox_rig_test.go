@@ -1,0 +1,151 @@
+package attacks_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"parlour/runner/policy"
+	"parlour/runner/sandbox"
+)
+
+// boxPatience bounds every wait of these tests. None is meant to last so long.
+const boxPatience = 60 * time.Second
+
+// boxRig is an engine on this host, and what it was measured to enforce.
+type boxRig struct {
+	*sandbox.Engine
+	caps policy.Capabilities
+	self string
+	temp string
+}
+
+// newBoxRig gives an engine whose bot, child and agent are all this test binary.
+func newBoxRig(t *testing.T) boxRig {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	r := boxRig{self: self, temp: t.TempDir()}
+	r.Engine, err = sandbox.New(sandbox.Config{Self: self, Temp: r.temp})
+	require.NoError(t, err)
+	return r
+}
+
+// newBox gives an engine that can build the full box, or skips.
+func newBox(t *testing.T) boxRig {
+	t.Helper()
+	r := newBoxRig(t)
+	r.caps = r.Probe(t.Context())
+	if r.caps.Rung != policy.RungFull {
+		t.Skipf("this host has no full rung: %s; cure: %s", r.caps.Why, r.caps.Cure)
+	}
+	return r
+}
+
+func boxLimits() policy.Limits {
+	return policy.Limits{Wall: time.Minute, Memory: 1 << 30, Disk: 8 << 20, Files: 200, Processes: 100, OpenFiles: 64, Answer: 1 << 20}
+}
+
+func (r boxRig) policy(t *testing.T, mode policy.Mode, network policy.Network) policy.Effective {
+	t.Helper()
+	eff, err := policy.Narrow(policy.Wish{Mode: mode, Network: network, Limits: boxLimits()}, r.caps)
+	require.NoError(t, err)
+	return eff
+}
+
+func (r boxRig) guest(t *testing.T) policy.Effective {
+	t.Helper()
+	return r.policy(t, policy.ReadOnly, policy.ModelOnly)
+}
+
+// command is this test binary as the boxed agent, told to do one thing.
+func (r boxRig) command(args ...string) sandbox.Command {
+	return sandbox.Command{Name: boxedName, Path: r.self, Args: args, Env: []string{"HOME=" + policy.HomeDir, "TMPDIR=" + policy.TempDir}}
+}
+
+// start starts a command whose output is collected, and kills it with the test.
+func (r boxRig) start(t *testing.T, eff policy.Effective, cmd sandbox.Command) (*sandbox.Run, *runOutput) {
+	t.Helper()
+	out := &runOutput{}
+	cmd.Stdout, cmd.Stderr = out, out
+	run, err := r.Start(t.Context(), eff, cmd)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		run.Kill()
+		_, _ = run.Wait()
+	})
+	return run, out
+}
+
+// do runs a command to its end and gives its output.
+func (r boxRig) do(t *testing.T, eff policy.Effective, cmd sandbox.Command) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), boxPatience)
+	defer cancel()
+	out := &runOutput{}
+	cmd.Stdout, cmd.Stderr = out, out
+	run, err := r.Start(ctx, eff, cmd)
+	require.NoError(t, err)
+	exit, err := run.Wait()
+	require.NoError(t, err)
+	require.Zero(t, exit.Code, "signal %v, output %s", exit.Signal, out)
+	return out.String()
+}
+
+// report runs one action of the boxed agent and decodes what it reports.
+func report[T any](t *testing.T, r boxRig, eff policy.Effective, args ...string) T {
+	t.Helper()
+	var got T
+	out := r.do(t, eff, r.command(args...))
+	require.NoError(t, json.Unmarshal([]byte(out), &got), out)
+	return got
+}
+
+// runOutput collects what a run prints while it runs.
+type runOutput struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *runOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *runOutput) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// await waits until a run has printed a text.
+func (o *runOutput) await(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(o.String(), text) }, boxPatience, time.Millisecond, "waiting for %q", text)
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), into), text)
+}
+
+// tick is how often a condition of the host is looked at.
+const tick = 2 * time.Millisecond
+
+func socketPair(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	ours, theirs = os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+	return ours, theirs
+}

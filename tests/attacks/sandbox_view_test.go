@@ -1,0 +1,131 @@
+package attacks_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parlour/runner/policy"
+	"parlour/runner/sandbox"
+)
+
+// Scenario: the agent looks for anything of the host. The view holds what the
+// plan put there, by name.
+func TestViewIsExactlyThePlannedOne(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	document := filepath.Join(t.TempDir(), "index.db")
+	require.NoError(t, os.WriteFile(document, []byte("the document"), 0o644))
+	cmd := r.command("list", "/", "/agent", "/dev", "/etc", "/home", "/home/agent", "/tmp", "/work", "/docs", "/usr/local", "/usr/src")
+	cmd.Files = map[string]string{"/home/agent/.config/x.json": "{}"}
+	cmd.Mounts = []sandbox.Mount{{Host: document, Inside: policy.DocsDir + "/index.db"}}
+	root := []string{"agent", "dev", "docs", "etc", "home", "proc", "tmp", "work"}
+	for _, name := range []string{"bin", "lib", "lib32", "lib64", "libx32", "sbin", "usr"} {
+		if _, err := os.Lstat("/" + name); err == nil {
+			root = append(root, name)
+		}
+	}
+	got := map[string][]string{}
+	decode(t, r.do(t, r.guest(t), cmd), &got)
+	require.ElementsMatch(t, root, got["/"])
+	delete(got, "/")
+	want := map[string][]string{
+		"/agent": {filepath.Base(r.self)}, "/etc": {"group", "hosts", "nsswitch.conf", "passwd"},
+		"/dev":  {"fd", "full", "null", "random", "stderr", "stdin", "stdout", "urandom", "zero"},
+		"/home": {"agent"}, "/home/agent": {".config"}, "/tmp": {}, "/work": {}, "/docs": {"index.db"},
+	}
+	for _, masked := range []string{"/usr/local", "/usr/src"} {
+		want[masked] = got[masked]
+		if _, err := os.Stat(masked); err == nil {
+			want[masked] = []string{}
+		}
+	}
+	require.Equal(t, want, got)
+}
+
+func TestMountsShowTheirContentAndStayReadOnly(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	folder := t.TempDir()
+	require.NoError(t, os.Chmod(folder, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a"), []byte("from the host"), 0o666))
+	cmd := sandbox.Command{Name: "sh", Path: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin"},
+		Args:   []string{"-c", "cat /docs/a /usr/local/share/x/a /home/agent/f; (echo x >/docs/a) 2>/dev/null || echo kept; (echo x >/docs/b) 2>/dev/null || echo none"},
+		Mounts: []sandbox.Mount{{Host: folder, Inside: "/docs"}, {Host: folder, Inside: "/usr/local/share/x"}},
+		Files:  map[string]string{"/home/agent/f": " and a file\n"}}
+	require.Equal(t, "from the hostfrom the host and a file\nkept\nnone\n", r.do(t, r.guest(t), cmd))
+}
+
+// Scenario: the environment of the bot holds tokens.
+func TestEnvironmentIsExact(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	require.Equal(t, plantedValue, os.Getenv("PARLOUR_PLANTED"))
+	cmd := r.command("env")
+	cmd.Env = []string{"HOME=/home/agent", "LANG=C.UTF-8"}
+	got := []string{}
+	decode(t, r.do(t, r.guest(t), cmd), &got)
+	require.Equal(t, cmd.Env, got)
+	cmd.Env = []string{}
+	decode(t, r.do(t, r.guest(t), cmd), &got)
+	require.Empty(t, got)
+}
+
+// Scenario: an allow-list that passes nothing ends up as nil, which in os/exec
+// means everything.
+func TestNilEnvironmentIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	cmd := r.command("env")
+	cmd.Env = nil
+	_, err := r.Start(t.Context(), r.guest(t), cmd)
+	require.ErrorContains(t, err, "environment is nil")
+}
+
+// Scenario: a CLI reads standard input and would wait for ever, or reach the
+// file behind it.
+func TestStdinEnds(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	require.Equal(t, "", report[string](t, r, r.guest(t), "stdin"))
+
+	question := filepath.Join(t.TempDir(), "question")
+	require.NoError(t, os.WriteFile(question, []byte("skipped. what is it?"), 0o600))
+	file, err := os.OpenFile(question, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer file.Close()
+	_, err = file.Seek(int64(len("skipped. ")), io.SeekStart)
+	require.NoError(t, err)
+	cmd := sandbox.Command{Name: "sh", Path: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin"}, Stdin: file,
+		Args: []string{"-c", "cat; (echo changed >/proc/self/fd/0) 2>/dev/null; (echo changed >&0) 2>/dev/null; readlink /proc/self/fd/0"}}
+	out := r.do(t, r.guest(t), cmd)
+	require.True(t, strings.HasPrefix(out, "what is it?"), out)
+	require.NotContains(t, out, question, "the file has no path inside")
+	kept, err := os.ReadFile(question)
+	require.NoError(t, err)
+	require.Equal(t, "skipped. what is it?", string(kept))
+}
+
+func TestStdinThatMayNeverEndIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer read.Close()
+	defer write.Close()
+	ours, theirs := socketPair(t)
+	defer ours.Close()
+	zero, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer zero.Close()
+	for _, f := range []*os.File{read, theirs, zero} {
+		cmd := r.command("stdin")
+		cmd.Stdin = f
+		_, err := r.Start(t.Context(), r.guest(t), cmd)
+		require.ErrorContains(t, err, "not a regular file")
+	}
+}
