@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ func Line(ended ask.Ended) string {
 	parts = append(parts, "sandbox "+r.Rung)
 	for _, note := range r.Notes {
 		parts = append(parts, note)
+	}
+	if r.Redacted > 0 {
+		parts = append(parts, fmt.Sprintf("%d secrets taken out", r.Redacted))
 	}
 	parts = append(parts, "time "+r.Took.Round(time.Millisecond).String())
 	if ended.Detail != "" {
