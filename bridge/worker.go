@@ -117,16 +117,13 @@ func (w *Worker) running() int {
 func (w *Worker) work(ctx context.Context, job ask.Job) {
 	log := w.cfg.Log.With("job", job.ID)
 	ended, err := w.run(ctx, job)
+	if ctx.Err() != nil && (err != nil || ended.Outcome.Cause == ask.Interrupted) {
+		log.Debug("run interrupted by shutdown")
+		return
+	}
 	if err != nil {
 		log.Error("run", "err", err)
-		if ctx.Err() != nil {
-			return
-		}
 		ended = *end(job, ask.Failed, err.Error())
-	}
-	if ctx.Err() != nil && ended.Outcome.Cause == ask.Interrupted {
-		log.Info("run interrupted by shutdown")
-		return
 	}
 	// The run is over and paid for: its outcome is stored even if the bot is
 	// told to stop meanwhile.

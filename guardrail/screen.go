@@ -24,7 +24,7 @@ type Screening struct {
 // Screened is an answer that may be shown.
 type Screened struct {
 	Text     string // empty: nothing was left
-	Redacted int    // places where a secret or the marker was taken out
+	Redacted int    // places where a secret was taken out
 	Cut      bool   // it was longer than the limit
 }
 
@@ -36,7 +36,6 @@ func Screen(answer string, s Screening) Screened {
 	text := Plain(answer)
 	text, n := s.Secret.Redact(text)
 	if s.Marker != "" {
-		n += strings.Count(text, s.Marker)
 		text = strings.ReplaceAll(text, s.Marker, "")
 	}
 	out := Screened{Text: strings.TrimSpace(text), Redacted: n}

@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"fmt"
 	"maps"
 	"net"
 	"net/url"
@@ -52,11 +51,20 @@ type Model struct {
 type Ref struct {
 	Env  string
 	File string // absolute
-	At   string // file:line of the reference, for messages
+	Name string // dotted, such as model.openai.key
+
+	file string
+	line int
+}
+
+// Fault gives a fault of what the reference names, at the reference's place.
+func (r Ref) Fault(what, right string) Fault {
+	return Fault{File: r.file, Line: r.line, What: r.Name + ": " + what, Right: right}
 }
 
 // LoadConfig reads a configuration file as strictly as a manifest. It fails
-// with Faults. It reads no secret.
+// with Faults, and then gives what could be read, so that a check can go on. It
+// reads no secret.
 // Guarded by tests/config TestEveryBadConfigHasExactlyItsFaults.
 func LoadConfig(file string) (Config, error) {
 	abs, err := filepath.Abs(file)
@@ -74,7 +82,7 @@ func LoadConfig(file string) (Config, error) {
 	c := readConfig(r, item{"", top, top}, filepath.Dir(abs))
 	c.file = file
 	if len(r.faults) > 0 {
-		return Config{}, r.faults.sorted()
+		return c, r.faults.sorted()
 	}
 	return c, nil
 }
@@ -139,7 +147,7 @@ func readRef(r *reader, i item, dir string) Ref {
 		r.fault(i.at, i.name+" names not exactly one place", right)
 		return Ref{}
 	}
-	ref := Ref{At: fmt.Sprintf("%s:%d", r.file, i.at.Line), File: readPath(r, file, dir)}
+	ref := Ref{Name: i.name, file: r.file, line: i.at.Line, File: readPath(r, file, dir)}
 	if env.given() {
 		ref.Env, _ = r.text(env)
 		if !variableName(ref.Env) {

@@ -1,7 +1,10 @@
 package manifests
 
 import (
+	"fmt"
 	"strings"
+
+	"parlour/tiers"
 )
 
 // idKind is the form of one kind of id.
@@ -122,4 +125,21 @@ func plain(ids []idAt) []string {
 		out[i] = id.id
 	}
 	return out
+}
+
+// CheckIDs says which of the ids that somebody typed cannot be ids of the
+// platform, in the words that a manifest's faults use. Empty ones are not
+// looked at. It is how a name where an id belongs is noticed outside of files.
+func CheckIDs(platform tiers.Platform, workspace, channel, user string) error {
+	kinds := []idKind{discordID("guild"), discordID("channel"), discordID("user")}
+	if platform == tiers.Slack {
+		kinds = []idKind{slackWorkspace(), slackChannel(), slackUser()}
+	}
+	for i, id := range []string{workspace, channel, user} {
+		if id != "" && !kinds[i].fits(id) {
+			what, right := notAnID(id, kinds[i])
+			return fmt.Errorf("%s; right: %s", what, right)
+		}
+	}
+	return nil
 }

@@ -49,13 +49,21 @@ func skip(tier ask.Tier, tools []policy.Tool, f Fact, known bool) string {
 	case f.Path == "":
 		return f.Missing
 	case f.Spec.NeedsModel() && !f.Credential:
-		return "installed, but no credential: no key for " + string(f.Spec.Provider) + " is configured"
+		return "installed, but no credential: " + also("no key for "+string(f.Spec.Provider)+" is configured", f.Barrier)
 	case f.Barrier != "":
-		return f.Barrier
+		return "installed, but " + f.Barrier
 	case !f.Spec.Offers(tools):
 		return "it cannot be limited to the tools " + spec.ToolKey(tools)
 	}
 	return ""
+}
+
+// also names a second obstacle, so that nobody clears the first in vain.
+func also(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + ", and " + second
 }
 
 // Facts looks every described runner up.
@@ -76,7 +84,7 @@ func (r *Runner) Facts() map[string]Fact {
 // barrier names what this build lacks for a runner.
 func barrier(s spec.Spec) string {
 	if s.NeedsModel() {
-		return "installed, but this build has no model gateway: only runners without a model are driven"
+		return "this build has no model gateway yet"
 	}
 	if s.Answer != spec.Text {
 		return "its answer format " + string(s.Answer) + " is not decoded by this build"

@@ -72,6 +72,9 @@ func (r *Runner) Choose(tier ask.Tier) ask.Choice {
 	return choice
 }
 
+// Host says what this host enforces.
+func (r *Runner) Host(ctx context.Context) policy.Capabilities { return r.cfg.Engine.Probe(ctx) }
+
 // Plan picks a runner for the tier and the policy under which it will run. It
 // fails with an ask.NoRunnerError, or with a policy.RefusedError where the host
 // cannot enforce what the tier requires; the plan then still holds the choice.

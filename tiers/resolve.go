@@ -63,7 +63,7 @@ type Decision struct {
 	Person Tier   `json:"person"`         // what the rules give the person here
 	Place  Tier   `json:"place"`          // the most that this place allows
 	Rule   string `json:"rule,omitempty"` // origin of the rule that gave Person; empty: none did
-	Cap    string `json:"cap,omitempty"`  // origin of the place's limit
+	Cap    string `json:"cap,omitempty"`  // origin of the limit that lowered the person; empty: none did
 	Why    string `json:"why"`            // one sentence for the operator
 }
 
@@ -76,10 +76,12 @@ func (r Rules) Resolve(who Identity, where Place) Decision {
 	}
 	d := Decision{}
 	d.Person, d.Rule, d.Why = r.person(who, where)
-	d.Place, d.Cap = r.place(where)
-	d.Tier = min(d.Person, d.Place)
+	most, origin := r.place(where)
+	d.Place = most
+	d.Tier = min(d.Person, most)
 	if d.Tier < d.Person {
-		d.Why = fmt.Sprintf("%s; this place allows at most %s (%s)", d.Why, d.Place, d.Cap)
+		d.Cap = origin
+		d.Why = fmt.Sprintf("%s; this place allows at most %s (%s)", d.Why, most, origin)
 	}
 	return d
 }

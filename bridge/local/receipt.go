@@ -17,12 +17,12 @@ func Line(ended ask.Ended) string {
 	if skipped := skippedPart(r.Choice.Skipped); skipped != "" {
 		parts = append(parts, skipped)
 	}
-	parts = append(parts, "sandbox "+r.Rung)
+	parts = append(parts, "sandbox "+orNone(r.Rung))
 	for _, note := range r.Notes {
 		parts = append(parts, note)
 	}
 	if r.Redacted > 0 {
-		parts = append(parts, fmt.Sprintf("%d secrets taken out", r.Redacted))
+		parts = append(parts, fmt.Sprintf("secrets taken out: %d", r.Redacted))
 	}
 	parts = append(parts, "time "+r.Took.Round(time.Millisecond).String())
 	if ended.Detail != "" {
@@ -40,6 +40,13 @@ func runnerPart(c ask.Choice) string {
 		return "runner " + c.Runner + " (unproven)"
 	}
 	return "runner " + c.Runner
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
 }
 
 func skippedPart(skips []ask.Skip) string {

@@ -122,7 +122,7 @@ func serveOne(ctx context.Context, w *bridge.Worker, t *local.Terminal, j *journ
 			err = context.Cause(ctx)
 		}
 		cancelled := j.Cancel(context.WithoutCancel(ctx), job.ID, ask.Interrupted)
-		return ask.Ended{}, fmt.Errorf("stopped: %w", errors.Join(err, cancelled))
+		return ask.Ended{}, fmt.Errorf("stopped before there was an answer: %w", errors.Join(err, cancelled))
 	}
 }
 
@@ -143,6 +143,6 @@ func (p *process) showEnded(asJSON bool) func(ask.Ended) error {
 	}
 	return func(ended ask.Ended) error {
 		p.print("%s\n\n%s", ended.Outcome.Text, local.Line(ended))
-		return nil
+		return p.stdout.err
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"parlour/manifests"
 	"parlour/tiers"
@@ -11,21 +12,17 @@ type checkCmd struct {
 	Origins bool `help:"Print where each tier's order of runners comes from."`
 }
 
-// Run checks configuration and manifests strictly, broken runner files and
-// expectations included, and says what is missing for a chat.
+// Run checks configuration, secrets and manifests strictly, broken runner files
+// and expectations included, and says what is missing for a chat.
 func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
-	cfg, err := p.config(c)
+	warnings, err := p.faultless(c)
 	if err != nil {
-		return err
-	}
-	if _, err := manifests.Check(cfg.Manifests); err != nil {
 		return err
 	}
 	h, err := p.open(c)
 	if err != nil {
 		return err
 	}
-	warnings := []string{}
 	if h.book.Rules.Count(tiers.Owner) == 0 {
 		warnings = append(warnings, "tiers/owner.yaml names nobody: the terminal works, a chat would not start without an owner")
 	}
@@ -36,8 +33,17 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	for _, t := range tiers.All() {
 		origins[t] = h.runner.Choose(t).Origin
 	}
+	configuration, folder := h.cfg.file, h.cfg.Manifests
+	if configuration == "" {
+		configuration = "none"
+	}
+	if folder == "" {
+		folder = "the shipped ones"
+	}
 	if c.JSON {
-		return p.json(map[string]any{"ok": true, "warnings": warnings, "order_origins": origins})
+		return p.json(map[string]any{
+			"ok": true, "configuration": configuration, "manifests": folder, "warnings": warnings, "order_origins": origins,
+		})
 	}
 	for _, w := range warnings {
 		p.print("warning: %s", w)
@@ -47,6 +53,43 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 			p.print("%s: order of runners from the %s", t, origins[t])
 		}
 	}
-	p.print("ok: configuration and manifests have no fault")
+	p.print("ok: no fault (configuration: %s; manifests: %s)", configuration, folder)
 	return nil
+}
+
+// faultless gathers the faults of everything that can be checked, so that one
+// fault does not hide another.
+func (p *process) faultless(c *cli) ([]string, error) {
+	var faults manifests.Faults
+	gather := func(err error) error {
+		var found manifests.Faults
+		if err != nil && !errors.As(err, &found) {
+			return err
+		}
+		faults = append(faults, found...)
+		return nil
+	}
+	cfg, err := p.readConfig(c)
+	if err := gather(err); err != nil {
+		return nil, err
+	}
+	if _, err := manifests.Check(cfg.Manifests); gather(err) != nil {
+		return nil, err
+	}
+	if set, err := manifests.Load(cfg.Manifests); err == nil {
+		if err := gather(cfg.Against(set)); err != nil {
+			return nil, err
+		}
+	}
+	bad, weak := p.readSecrets(&cfg)
+	warnings := []string{}
+	for _, w := range weak {
+		if !w.unsafe { // those are said at every start
+			warnings = append(warnings, w.Fault.String())
+		}
+	}
+	if faults = append(faults, bad...); len(faults) > 0 {
+		return nil, faults
+	}
+	return warnings, nil
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"parlour/guardrail/secret"
@@ -13,24 +16,40 @@ import (
 // config is the configuration file with its secrets read and the flags applied.
 type config struct {
 	manifests.Config
+	file   string // empty: there is none
 	keys   map[spec.Provider]secret.Value
 	others []secret.Value // tokens of the chat platforms
 }
 
-// config reads the file that --config or PARLOUR_CONFIG names. Without one the
-// zero configuration holds: shipped manifests, no key, no chat.
+// config reads the file that --config or PARLOUR_CONFIG names, and the secrets
+// that it refers to. Without one the zero configuration holds: shipped
+// manifests, no key, no chat.
 func (p *process) config(c *cli) (config, error) {
-	file := c.Config
-	if file == "" {
-		file = p.env["PARLOUR_CONFIG"]
+	cfg, err := p.readConfig(c)
+	if err != nil {
+		return config{}, err
 	}
-	cfg := config{keys: map[spec.Provider]secret.Value{}}
-	if file != "" {
-		read, err := manifests.LoadConfig(file)
-		if err != nil {
-			return config{}, err
+	faults, warnings := p.readSecrets(&cfg)
+	if len(faults) > 0 {
+		return config{}, faults
+	}
+	for _, w := range warnings {
+		if w.unsafe {
+			p.note("warning: %s", w.Fault)
 		}
-		cfg.Config = read
+	}
+	return cfg, nil
+}
+
+// readConfig reads no secret. With Faults it gives what could be read.
+func (p *process) readConfig(c *cli) (config, error) {
+	cfg := config{file: c.Config, keys: map[spec.Provider]secret.Value{}}
+	if cfg.file == "" {
+		cfg.file = p.env["PARLOUR_CONFIG"]
+	}
+	var err error
+	if cfg.file != "" {
+		cfg.Config, err = manifests.LoadConfig(cfg.file)
 	}
 	if c.Manifests != "" {
 		cfg.Manifests = c.Manifests
@@ -38,67 +57,90 @@ func (p *process) config(c *cli) (config, error) {
 	if c.State != "" {
 		cfg.State = c.State
 	}
-	return cfg, p.readSecrets(&cfg)
+	return cfg, err
 }
 
-func (p *process) readSecrets(cfg *config) error {
-	for provider, model := range cfg.Models {
-		value, err := p.secret(model.Key)
-		if err != nil {
-			return err
-		}
-		cfg.keys[provider] = value
+// warning is a fault that stops nothing.
+type warning struct {
+	manifests.Fault
+	unsafe bool // it is worth a word at every start, not only at check
+}
+
+// readSecrets reads every secret, and gives all faults at once.
+func (p *process) readSecrets(cfg *config) (faults manifests.Faults, warnings []warning) {
+	read := func(ref manifests.Ref) secret.Value {
+		value, fs, ws := p.secret(ref)
+		faults, warnings = append(faults, fs...), append(warnings, ws...)
+		return value
+	}
+	for _, provider := range slices.Sorted(maps.Keys(cfg.Models)) {
+		cfg.keys[provider] = read(cfg.Models[provider].Key)
 	}
 	for _, ref := range []manifests.Ref{cfg.Discord.Token, cfg.Slack.AppToken, cfg.Slack.BotToken} {
-		value, err := p.secret(ref)
-		if err != nil {
-			return err
-		}
-		cfg.others = append(cfg.others, value)
+		cfg.others = append(cfg.others, read(ref))
 	}
-	return nil
+	return faults, warnings
 }
 
 // secrets lists every secret that the bot holds, for the redactor.
 func (c config) secrets() []secret.Value {
-	all := append([]secret.Value{}, c.others...)
-	for _, key := range c.keys {
-		all = append(all, key)
-	}
-	return all
+	return slices.Concat(c.others, slices.Collect(maps.Values(c.keys)))
 }
 
-// maxSecret bounds a key file; a larger one is not a key.
-const maxSecret = 16 << 10
+// The bounds of a secret in bytes: a shorter one cannot be told from ordinary
+// text when answers are screened, and a larger file is not a key.
+const (
+	leastSecret = 6
+	mostSecret  = 16 << 10
+)
 
 // secret reads the value that a reference names. A variable that is not set is
-// no secret; a file that cannot be read is a fault. The value is in no error.
-func (p *process) secret(ref manifests.Ref) (secret.Value, error) {
-	if ref.File == "" {
-		return secret.New(strings.TrimSpace(p.env[ref.Env])), nil
+// no secret; a file that cannot be read is a fault. The value is in no message.
+func (p *process) secret(ref manifests.Ref) (secret.Value, manifests.Faults, []warning) {
+	text, warnings := p.env[ref.Env], []warning(nil)
+	switch {
+	case ref.File != "":
+		var fault *manifests.Fault
+		if text, warnings, fault = readSecretFile(ref); fault != nil {
+			return secret.Value{}, manifests.Faults{*fault}, warnings
+		}
+	case ref.Env != "" && text == "":
+		f := ref.Fault("the variable "+ref.Env+" is not set", "the variable set where the bot starts, if this is to be used")
+		return secret.Value{}, nil, []warning{{Fault: f}}
+	}
+	value := strings.TrimSpace(text)
+	if value == "" && ref.File == "" {
+		return secret.Value{}, nil, warnings
+	}
+	if len(value) < leastSecret || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		f := ref.Fault("this is not a secret: it is shorter than 6 characters, or not one line of printable ones", "the key or token alone")
+		return secret.Value{}, manifests.Faults{f}, warnings
+	}
+	return secret.New(value), nil, warnings
+}
+
+func readSecretFile(ref manifests.Ref) (string, []warning, *manifests.Fault) {
+	unreadable := func(what string) *manifests.Fault {
+		f := ref.Fault("the file "+ref.File+" "+what, "a file of the bot's user that holds the key alone")
+		return &f
+	}
+	info, err := os.Stat(ref.File)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", nil, unreadable("is not there, or is not a file that can be read")
 	}
 	file, err := os.Open(ref.File)
 	if err != nil {
-		return secret.Value{}, bad("%s: the secret's file: %w", ref.At, err)
+		return "", nil, unreadable("cannot be read")
 	}
 	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return secret.Value{}, bad("%s: the secret's file %s is not a regular file", ref.At, ref.File)
+	text, err := io.ReadAll(io.LimitReader(file, mostSecret+1))
+	if err != nil || len(text) > mostSecret {
+		return "", nil, unreadable("cannot be read or is too large")
 	}
+	var warnings []warning
 	if info.Mode().Perm()&0o044 != 0 {
-		p.note("warning: %s: others can read the secret's file %s (mode %04o); right: chmod 600", ref.At, ref.File, info.Mode().Perm())
+		what := fmt.Sprintf("others can read the file %s (mode %04o)", ref.File, info.Mode().Perm())
+		warnings = append(warnings, warning{ref.Fault(what, "chmod 600"), true})
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
-	if err != nil || len(text) > maxSecret {
-		return secret.Value{}, bad("%s: the secret's file %s cannot be read or is larger than %d bytes", ref.At, ref.File, maxSecret)
-	}
-	value := strings.TrimSpace(string(text))
-	if value == "" {
-		return secret.Value{}, bad("%s: the secret's file %s is empty", ref.At, ref.File)
-	}
-	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return secret.Value{}, bad("%s: the secret's file %s holds more than one line or unprintable characters", ref.At, ref.File)
-	}
-	return secret.New(value), nil
+	return string(text), warnings, nil
 }

@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 	"time"
 
 	"parlour/bridge/ask"
 	"parlour/bridge/journal"
+	"parlour/tiers"
 )
 
 type eventsCmd struct {
@@ -28,10 +34,12 @@ func (e *eventsCmd) Run(ctx context.Context, p *process, c *cli) error {
 		return err
 	}
 	events, err := newest(ctx, state, e.Job, e.Limit)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(events) == 0 && !c.JSON {
+	case len(events) == 0 && e.Job != "":
+		return bad("no question %s in %s", e.Job, state)
+	case len(events) == 0 && !c.JSON:
 		p.print("nothing has happened yet in %s", state)
 	}
 	for _, event := range events {
@@ -43,12 +51,15 @@ func (e *eventsCmd) Run(ctx context.Context, p *process, c *cli) error {
 			p.print("%s", line)
 			continue
 		}
-		p.print("%d  %s  %s  %s  %s", event.Seq, event.At.Format(time.RFC3339), event.Job, event.Kind, event.Data)
+		p.print("%s  %s  %s", event.At.Format(time.DateTime), event.Job, summary(event))
 	}
 	return nil
 }
 
 func newest(ctx context.Context, state, job string, limit int) ([]ask.Event, error) {
+	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // looking must not begin a journal
+	}
 	origin, err := journal.AskOrigin(time.Now())
 	if err != nil {
 		return nil, err
@@ -68,4 +79,47 @@ func newest(ctx context.Context, state, job string, limit int) ([]ask.Event, err
 		last = append(last, page...)
 		last = last[max(0, len(last)-limit):]
 	}
+}
+
+// shown is how much of a text a line of the log shows.
+const shown = 80
+
+// summary says in one short line what an event tells; --json has all of it.
+func summary(e ask.Event) string {
+	switch e.Kind {
+	case ask.EventAccepted:
+		if a, ok := data[ask.Accepted](e); ok {
+			return fmt.Sprintf("accepted from %s, %d bytes", a.Person, a.Bytes)
+		}
+	case ask.EventDecided:
+		if d, ok := data[tiers.Decision](e); ok {
+			return fmt.Sprintf("decided %s: %s", d.Tier, d.Why)
+		}
+	case ask.EventRequest:
+		if h, ok := data[ask.RequestHeader](e); ok {
+			return fmt.Sprintf("run by %s as %s, policy %.12s", h.Runner, h.Tier, h.PolicyHash)
+		}
+	case ask.EventOutcome:
+		if o, ok := data[ask.Ended](e); ok {
+			return fmt.Sprintf("%s: %s", o.Outcome.Kind, firstLine(o.Outcome.Text))
+		}
+	}
+	return e.Kind
+}
+
+func data[T any](e ask.Event) (T, bool) {
+	var value T
+	err := json.Unmarshal(e.Data, &value)
+	return value, err == nil
+}
+
+func firstLine(text string) string {
+	line, _, more := strings.Cut(text, "\n")
+	if runes := []rune(line); len(runes) > shown {
+		line, more = string(runes[:shown]), true
+	}
+	if more {
+		line += " …"
+	}
+	return line
 }

@@ -7,6 +7,7 @@ import (
 
 	"parlour/bridge/ask"
 	"parlour/guardrail"
+	"parlour/manifests"
 	"parlour/runner"
 	"parlour/runner/policy"
 	"parlour/tiers"
@@ -26,7 +27,7 @@ type explainCmd struct {
 type explanation struct {
 	Decision   tiers.Decision `json:"decision"`
 	Choice     ask.Choice     `json:"choice"`
-	Policy     string         `json:"policy,omitempty"`
+	Policy     string         `json:"policy_line,omitempty"`
 	PolicyHash string         `json:"policy_hash,omitempty"`
 	Text       string         `json:"text,omitempty"`
 	Argv       []string       `json:"argv,omitempty"`
@@ -36,6 +37,9 @@ type explanation struct {
 
 // Run decides offline, exactly as the gate would, and shows what would run.
 func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
+	if err := e.check(); err != nil {
+		return err
+	}
 	h, err := p.open(c)
 	if err != nil {
 		return err
@@ -54,14 +58,31 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	return nil
 }
 
+// check refuses what cannot be ids: a name would be explained as if it were
+// somebody.
+func (e *explainCmd) check() error {
+	platform := tiers.Platform(e.Platform)
+	for _, channel := range []string{e.Channel, e.Parent} {
+		if err := manifests.CheckIDs(platform, e.Workspace, channel, e.User); err != nil {
+			return badInput{err}
+		}
+	}
+	switch {
+	case platform == tiers.Slack && e.Workspace == "":
+		return bad("--workspace is missing: on Slack an id belongs to a workspace")
+	case platform == tiers.Discord && e.Workspace == "" && !e.Direct:
+		return bad("--workspace is missing; for a direct message say --direct")
+	}
+	return nil
+}
+
 func (e *explainCmd) ids() (tiers.Identity, tiers.Place) {
 	platform, kind := tiers.Platform(e.Platform), tiers.Person
 	if e.Bot {
 		kind = tiers.Bot
 	}
-	direct := e.Direct || platform == tiers.Discord && e.Workspace == ""
 	return tiers.Identity{Platform: platform, Workspace: e.Workspace, User: e.User, Kind: kind, External: e.External},
-		tiers.Place{Platform: platform, Workspace: e.Workspace, Channel: e.Channel, Parent: e.Parent, Direct: direct, Most: tiers.Owner}
+		tiers.Place{Platform: platform, Workspace: e.Workspace, Channel: e.Channel, Parent: e.Parent, Direct: e.Direct, Most: tiers.Owner}
 }
 
 // preview fills in what a question of the decided tier would run.

@@ -35,7 +35,7 @@ func (g *guardrailCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if c.JSON {
 		return p.json(map[string]any{
 			"tier": tier, "runner": plan.Choice.Runner, "text": text,
-			"policy": plan.Policy.String(), "policy_hash": plan.Policy.Hash(),
+			"policy_line": plan.Policy.String(), "policy_hash": plan.Policy.Hash(),
 		})
 	}
 	_, err = io.WriteString(p.stdout, text)

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
+	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
@@ -39,16 +40,34 @@ func (s silent) Error() string { return fmt.Sprintf("exit %d", int(s)) }
 
 // process is what a command may use of the world around it.
 type process struct {
-	env            map[string]string
-	stdin          io.Reader
-	stdout, stderr io.Writer
+	env    map[string]string
+	stdin  io.Reader
+	stdout *checkedWriter
+	stderr io.Writer
+}
+
+// checkedWriter remembers that output was lost, since an answer that nobody
+// could read must not count as given.
+type checkedWriter struct {
+	io.Writer
+	err error
+}
+
+// Write writes on and keeps the first error.
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	return n, err
 }
 
 type cli struct {
-	Config    string `placeholder:"FILE" help:"Configuration file (default: the variable PARLOUR_CONFIG, else none)."`
-	Manifests string `placeholder:"DIR" help:"Folder with tiers/ and runners/ (default: the configuration's, else the shipped ones)."`
-	State     string `placeholder:"DIR" help:"Folder for the journal (default: the configuration's, else ~/.local/state/parlour)."`
-	JSON      bool   `help:"Print JSON for programs."`
+	Config    string           `placeholder:"FILE" help:"Configuration file (default: the variable PARLOUR_CONFIG, else none)."`
+	Manifests string           `placeholder:"DIR" help:"Folder with tiers/ and runners/ (default: the configuration's, else the shipped ones)."`
+	State     string           `placeholder:"DIR" help:"Folder for the journal (default: the configuration's, else ~/.local/state/parlour)."`
+	JSON      bool             `help:"Print JSON for programs."`
+	Version   kong.VersionFlag `help:"Print the version."`
 
 	Ask       askCmd       `cmd:"" help:"Ask a question from this terminal."`
 	Check     checkCmd     `cmd:"" help:"Check the configuration and the manifests; print every fault."`
@@ -63,14 +82,40 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 	if len(args) > 1 && args[1] == runner.Subcommand {
 		return docs.Main(ctx, args[2:], stdout, stderr)
 	}
-	p := &process{env: toMap(environ), stdin: stdin, stdout: stdout, stderr: stderr}
+	p := &process{env: toMap(environ), stdin: stdin, stdout: &checkedWriter{Writer: stdout}, stderr: stderr}
 	err := p.dispatch(ctx, args)
+	if err == nil && p.stdout.err != nil {
+		err = fmt.Errorf("write the output: %w", p.stdout.err)
+	}
 	code := exitCode(err)
 	var quiet silent
 	if err != nil && !errors.As(err, &quiet) {
 		p.complain(err)
+		if slices.Contains(args, "--json") {
+			_ = p.json(failure(err, code)) // a program reads one object, whatever happened
+		}
 	}
 	return code
+}
+
+// failed is what a program reads where a command did not get as far as its own
+// output.
+type failed struct {
+	Error  string   `json:"error"`
+	Faults []string `json:"faults,omitempty"`
+	Exit   int      `json:"exit"`
+}
+
+func failure(err error, code int) failed {
+	f := failed{Error: err.Error(), Exit: code}
+	var faults manifests.Faults
+	if errors.As(err, &faults) {
+		f.Error = fmt.Sprintf("%d faults", len(faults))
+		for _, fault := range faults {
+			f.Faults = append(f.Faults, fault.String())
+		}
+	}
+	return f
 }
 
 func (p *process) dispatch(ctx context.Context, args []string) error {
@@ -86,6 +131,7 @@ func (p *process) dispatch(ctx context.Context, args []string) error {
 		kong.Name("bot"),
 		kong.Description("Questions from Discord, Slack and the terminal, answered from a sandbox."),
 		kong.Writers(p.stdout, p.stderr),
+		kong.Vars{"version": version()},
 		kong.Exit(func(int) { ended = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
@@ -97,9 +143,25 @@ func (p *process) dispatch(ctx context.Context, args []string) error {
 		return nil // help was asked for and printed
 	}
 	if err != nil {
-		return bad("%w; see 'bot --help'", err)
+		return bad("%w; see '%s --help'%s", err, command(args), quoting(args, err))
 	}
 	return parsed.Run(p, c)
+}
+
+// command gives the command whose help fits the arguments.
+func command(args []string) string {
+	if len(args) > 1 && !strings.HasPrefix(args[1], "-") && len(args[1]) < 20 {
+		return "bot " + args[1]
+	}
+	return "bot"
+}
+
+// quoting helps whoever left out the quotes around a question.
+func quoting(args []string, err error) string {
+	if slices.Contains(args, "ask") && strings.Contains(err.Error(), "unexpected argument") {
+		return "; a question of several words stands in quotes"
+	}
+	return ""
 }
 
 func toMap(environ []string) map[string]string {
@@ -117,7 +179,7 @@ func exitCode(err error) int {
 	var refused *policy.RefusedError
 	var faults manifests.Faults
 	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE):
+	case err == nil:
 		return exitFine
 	case errors.As(err, &quiet):
 		return int(quiet)
@@ -157,4 +219,13 @@ func (p *process) json(v any) error {
 	enc := json.NewEncoder(p.stdout)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// version is what the Go toolchain recorded of the source.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return "parlour " + info.Main.Version + " " + info.GoVersion
 }

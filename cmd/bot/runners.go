@@ -9,6 +9,7 @@ import (
 
 	"parlour/guardrail"
 	"parlour/runner"
+	"parlour/runner/policy"
 	"parlour/tiers"
 )
 
@@ -34,8 +35,8 @@ type picked struct {
 }
 
 // Run lists every described runner, and for each tier the one that would answer
-// and why those before it would not.
-func (*runnersCmd) Run(_ context.Context, p *process, c *cli) error {
+// and why those before it would not; and whether this host has a sandbox.
+func (*runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 	h, err := p.open(c)
 	if err != nil {
 		return err
@@ -45,13 +46,14 @@ func (*runnersCmd) Run(_ context.Context, p *process, c *cli) error {
 	for _, s := range h.set.Runners() {
 		rows = append(rows, describe(facts[s.Name]))
 	}
-	picks := []picked{}
-	for _, t := range tiers.All() {
-		choice := h.runner.Choose(t)
-		picks = append(picks, picked{t, choice.Runner, choice.Origin, choice.Skipped})
-	}
+	host := h.runner.Host(ctx)
 	if c.JSON {
-		return p.json(map[string]any{"runners": rows, "picks": picks})
+		picks := []picked{}
+		for _, t := range tiers.All() {
+			choice := h.runner.Choose(t)
+			picks = append(picks, picked{t, choice.Runner, choice.Origin, choice.Skipped})
+		}
+		return p.json(map[string]any{"runners": rows, "picks": picks, "sandbox": sandboxOf(host)})
 	}
 	if err := table(p.stdout, rows); err != nil {
 		return err
@@ -63,7 +65,29 @@ func (*runnersCmd) Run(_ context.Context, p *process, c *cli) error {
 			p.print("  skipped %s: %s", s.Runner, s.Reason)
 		}
 	}
+	p.print("\n%s", sandboxOf(host))
 	return nil
+}
+
+// sandboxState is what this host can build.
+type sandboxState struct {
+	Rung     string `json:"rung"`
+	Landlock int    `json:"landlock"`
+	Why      string `json:"why,omitempty"`
+	Cure     string `json:"cure,omitempty"`
+}
+
+func sandboxOf(c policy.Capabilities) sandboxState {
+	return sandboxState{Rung: c.Rung.String(), Landlock: c.Landlock, Why: c.Why, Cure: c.Cure}
+}
+
+// String gives the state in one line.
+func (s sandboxState) String() string {
+	line := "sandbox: " + s.Rung
+	if s.Why != "" {
+		line += ": " + s.Why + "; cure: " + s.Cure
+	}
+	return line
 }
 
 func describe(f runner.Fact) row {
@@ -81,7 +105,7 @@ func describe(f runner.Fact) row {
 
 func table(out io.Writer, rows []row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "RUNNER\tSAFE FOR\tINSTALLED\tCREDENTIAL\tUSABLE")
+	_, _ = fmt.Fprintln(w, "RUNNER\tSAFE FOR\tKEY\tINSTALLED")
 	for _, r := range rows {
 		safe := []string{}
 		for _, t := range tiers.All() {
@@ -89,7 +113,7 @@ func table(out io.Writer, rows []row) error {
 				safe = append(safe, t.String())
 			}
 		}
-		cells := []string{r.Runner, orNone(strings.Join(safe, " ")), installed(r), credential(r), usable(r, len(safe))}
+		cells := []string{r.Runner, orNone(strings.Join(safe, " ")), credential(r), installed(r)}
 		_, _ = fmt.Fprintln(w, guardrail.Plain(strings.Join(cells, "\t")))
 	}
 	return w.Flush()
@@ -110,20 +134,6 @@ func credential(r row) string {
 		return r.Provider
 	}
 	return "none for " + r.Provider
-}
-
-func usable(r row, safe int) string {
-	switch {
-	case safe == 0:
-		return "no: " + r.Unsafe[tiers.Owner.String()]
-	case r.Path == "":
-		return "no: not installed"
-	case r.Barrier != "":
-		return "no: " + r.Barrier
-	case r.Provider != "none" && !r.Credential:
-		return "no: no credential"
-	}
-	return "yes"
 }
 
 func orNone(s string) string {

@@ -103,7 +103,7 @@ func TestEachReasonForASkip(t *testing.T) {
 		"installed, no key":    {runner.Fact{Spec: claude, Path: "/bin/claude"}, "installed, but no credential: no key for anthropic is configured"},
 		"not installed":        {runner.Fact{Spec: claude, Missing: "not installed", Credential: true}, "not installed"},
 		"found but unusable":   {runner.Fact{Spec: claude, Missing: "found at /x/claude, but it is not executable"}, "found at /x/claude, but it is not executable"},
-		"cannot be driven yet": {runner.Fact{Spec: claude, Path: "/bin/claude", Credential: true, Barrier: "no gateway"}, "no gateway"},
+		"cannot be driven yet": {runner.Fact{Spec: claude, Path: "/bin/claude", Credential: true, Barrier: "there is no gateway"}, "installed, but there is no gateway"},
 		"the zero fact":        {runner.Fact{}, "not safe for guest: "},
 	}
 	for name, c := range cases {

@@ -69,6 +69,11 @@ func TestBadInputIsOneLineAndStartsNothing(t *testing.T) {
 		"no command":             {[]string{}, "bot: expected one of"},
 		"guardrail of a tier":    {[]string{"guardrail", "--tier", "boss"}, `bot: --tier: unknown tier "boss"`},
 		"events limit":           {[]string{"events", "--limit", "0"}, "bot: --limit must be at least 1"},
+		"explain a name":         {[]string{"explain", "--platform", "discord", "--direct", "--channel", "41771983423143937", "--user", "alice"}, `bot: "alice" is not a Discord user id: `},
+		"explain nowhere":        {[]string{"explain", "--platform", "discord", "--channel", "41771983423143937", "--user", "41771983423143937"}, "bot: --workspace is missing; for a direct message say --direct"},
+		"explain no workspace":   {[]string{"explain", "--platform", "slack", "--channel", "C0123ABCD", "--user", "U0123ABCD"}, "bot: --workspace is missing"},
+		"unquoted question":      {[]string{"ask", "what", "is", "it"}, "a question of several words stands in quotes"},
+		"events of nobody":       {[]string{"events", "--job", "01NOPE"}, "bot: no question 01NOPE in "},
 		"explain a platform":     {[]string{"explain", "--platform", "irc", "--channel", "1", "--user", "1"}, "bot: --platform"},
 	}
 	for name, c := range cases {
@@ -84,6 +89,52 @@ func TestBadInputIsOneLineAndStartsNothing(t *testing.T) {
 		})
 	}
 	require.NoDirExists(t, h.Path("state", "parlour"), "no journal was begun for any of them")
+}
+
+func TestCheckTellsEveryFaultAtOnce(t *testing.T) {
+	h := house.New(t)
+	h.Env = append(h.Env, "SHORT=abc")
+	h.Write("m/tiers/guest.yaml", "tier: gest\n")
+	h.Write("m/runners/x.yaml", "name: y\n")
+	config := h.Write("config.yaml", "listn: x\nmodel: {openai: {key: {env: SHORT}}, gemini: {key: {file: none}}}\nrunners: {order: [doc]}\nmanifests: m\n")
+	got := h.Bot("check", "--config", config)
+	require.Equal(t, 2, got.Code)
+	for _, part := range []string{
+		`config.yaml:1: unknown key "listn"`, "config.yaml:2: model.openai.key: this is not a secret", "config.yaml:2: model.gemini.key: the file ",
+		"tiers/guest.yaml:1: ", "runners/x.yaml:1: ",
+	} {
+		require.Contains(t, got.Err, part)
+	}
+	asJSON := h.Bot("check", "--json", "--config", config)
+	require.Equal(t, 2, asJSON.Code)
+	var failed struct {
+		Error  string
+		Faults []string
+		Exit   int
+	}
+	require.NoError(t, json.Unmarshal([]byte(asJSON.Out), &failed), asJSON.Out)
+	require.Equal(t, 2, failed.Exit)
+	require.Len(t, failed.Faults, len(strings.Split(strings.TrimSpace(got.Err), "\n")))
+
+	got = h.Bot("check", "--config", h.Write("fine.yaml", "model: {openai: {key: {env: NOT_SET}}}\n"))
+	require.Equal(t, 0, got.Code, got.Err)
+	require.Contains(t, got.Out, "warning: "+h.Path("fine.yaml")+":1: model.openai.key: the variable NOT_SET is not set")
+	require.Contains(t, got.Out, "(configuration: "+h.Path("fine.yaml")+"; manifests: the shipped ones)")
+}
+
+func TestAnAnswerThatNobodyCouldReadWasNotGiven(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("needs /dev/full")
+	}
+	h := house.New(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer func() { _ = full.Close() }()
+	cmd := h.Command("ask", question)
+	cmd.Stdout = full
+	require.Error(t, cmd.Run())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
+	require.NotContains(t, kinds(h.Log()), ask.EventDelivered)
 }
 
 func TestNoRunnerIsSaidHonestly(t *testing.T) {
@@ -118,14 +169,14 @@ func TestInstalledWithoutAKeyIsSkippedBeforeAnybodyWaits(t *testing.T) {
 	}
 	require.Contains(t, skipped["agy"], "not safe for guest")
 	for name, provider := range map[string]string{"codex": "openai", "claude": "anthropic", "gemini": "gemini"} {
-		require.Equal(t, "installed, but no credential: no key for "+provider+" is configured", skipped[name])
+		require.Equal(t, "installed, but no credential: no key for "+provider+" is configured, and this build has no model gateway yet", skipped[name])
 	}
 
 	h.Env = append(h.Env, "ANTHROPIC_API_KEY=sk-ant-sentinel-0000000000")
 	config := h.Write("config.yaml", "model: {anthropic: {key: {env: ANTHROPIC_API_KEY}}}\n")
 	got := h.Bot("--config", config, "runners")
 	require.Equal(t, 0, got.Code, got.Err)
-	require.Contains(t, got.Out, "this build has no model gateway")
+	require.Contains(t, got.Out, "installed, but this build has no model gateway yet")
 	require.NotContains(t, got.Out+got.Err, "sentinel")
 	found, err := filepath.Glob(h.Path("started-*"))
 	require.NoError(t, err)
@@ -179,7 +230,7 @@ policy: {mode: read-only, network: none, runners: [docs]}
 	for name, flags := range map[string][]string{
 		"another channel": {"--workspace", "80351110224678912", "--channel", "41771983423143938"},
 		"another guild":   {"--workspace", "80351110224678913", "--channel", "41771983423143937"},
-		"direct message":  {"--channel", "41771983423143937"},
+		"direct message":  {"--channel", "41771983423143937", "--direct"},
 		"a bot":           {"--workspace", "80351110224678912", "--channel", "41771983423143937", "--bot"},
 		"external":        {"--workspace", "80351110224678912", "--channel", "41771983423143937", "--external"},
 	} {
