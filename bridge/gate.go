@@ -48,13 +48,13 @@ func NewGate(book func() Rulebook, j *journal.Journal, out *Outbox) (*Gate, erro
 // Accept decides who asks and stores the message with its decision in one
 // transaction. A refused message is stored as already ended, and its outcome is
 // delivered like any other. The same message is accepted once.
-func (g *Gate) Accept(ctx context.Context, m Message) (journal.Accepted, error) {
+func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 	text := strings.TrimSpace(Readable(m.Text))
 	if text == "" {
-		return journal.Accepted{}, ErrEmpty
+		return Accepted{}, ErrEmpty
 	}
 	if m.ID == "" || m.Lane == "" {
-		return journal.Accepted{}, errors.New("the message has no id or no conversation")
+		return Accepted{}, errors.New("the message has no id or no conversation")
 	}
 	book := g.book()
 	d := book.Rules.Resolve(m.Identity, m.Place)

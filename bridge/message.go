@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parlour/bridge/ask"
+	"parlour/bridge/journal"
 	"parlour/tiers"
 )
 
@@ -35,6 +36,9 @@ type Delegate interface {
 	Plan(ctx context.Context, tier tiers.Tier) (ask.Plan, error)
 	Run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.Result
 }
+
+// Accepted is what became of a message at the gate.
+type Accepted = journal.Accepted
 
 // Sender delivers an outcome to the place of its question. A delivery may be
 // repeated after a crash, so it must bear that.

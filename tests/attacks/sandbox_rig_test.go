@@ -5,8 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,15 +42,32 @@ func newBoxRig(t *testing.T) boxRig {
 	return r
 }
 
-// newBox gives an engine that can build the full box, or skips.
+// newBox gives an engine that can build the full box. It skips only where the
+// host itself permits none, so that a broken box cannot hide behind a skip.
 func newBox(t *testing.T) boxRig {
 	t.Helper()
 	r := newBoxRig(t)
 	r.caps = r.Probe(t.Context())
 	if r.caps.Rung != policy.RungFull {
+		require.False(t, permitsNamespaces(t), "the host permits a box: %s", r.caps.Why)
 		t.Skipf("this host has no full rung: %s; cure: %s", r.caps.Why, r.caps.Cure)
 	}
 	return r
+}
+
+// permitsNamespaces asks the host without the engine.
+func permitsNamespaces(t *testing.T) bool {
+	t.Helper()
+	if text, err := os.ReadFile("/proc/sys/kernel/apparmor_restrict_unprivileged_userns"); err == nil && strings.TrimSpace(string(text)) == "1" {
+		return false // it lets them be made and takes their use away
+	}
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET}
+	if os.Getuid() != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+	}
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = attr
+	return cmd.Run() == nil
 }
 
 func boxLimits() policy.Limits {
@@ -148,4 +168,20 @@ func socketPair(t *testing.T) (ours, theirs *os.File) {
 	ours, theirs = os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
 	return ours, theirs
+}
+
+// killPID ends a process that a test found by its mark.
+func killPID(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	require.NoError(t, err)
+	_ = unix.Kill(n, unix.SIGKILL)
+}
+
+// copyFile makes a program that belongs to the bot.
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, content, 0o755))
 }

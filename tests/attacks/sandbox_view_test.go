@@ -101,13 +101,32 @@ func TestStdinEnds(t *testing.T) {
 	_, err = file.Seek(int64(len("skipped. ")), io.SeekStart)
 	require.NoError(t, err)
 	cmd := sandbox.Command{Name: "sh", Path: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin"}, Stdin: file,
-		Args: []string{"-c", "cat; (echo changed >/proc/self/fd/0) 2>/dev/null; (echo changed >&0) 2>/dev/null; readlink /proc/self/fd/0"}}
+		Args: []string{"-c", "cat; (echo changed >/proc/self/fd/0) 2>/dev/null; (echo changed >&0; echo changed 1<>/proc/self/fd/0) 2>/dev/null; cat /proc/self/fd/0; readlink /proc/self/fd/0"}}
 	out := r.do(t, r.guest(t), cmd)
-	require.True(t, strings.HasPrefix(out, "what is it?"), out)
+	require.True(t, strings.HasPrefix(out, "what is it?what is it?"), out)
 	require.NotContains(t, out, question, "the file has no path inside")
 	kept, err := os.ReadFile(question)
 	require.NoError(t, err)
 	require.Equal(t, "skipped. what is it?", string(kept))
+}
+
+// Scenario: the bot logs to a file or a terminal, and hands it on as the run's
+// output.
+func TestOutputIsAlwaysAPipe(t *testing.T) {
+	t.Parallel()
+	r := newBox(t)
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer log.Close()
+	run, err := r.Start(t.Context(), r.guest(t), sandbox.Command{Name: "sh", Path: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin"},
+		Args: []string{"-c", "readlink /proc/self/fd/1 /proc/self/fd/2"}, Stdout: log, Stderr: log})
+	require.NoError(t, err)
+	exit, err := run.Wait()
+	require.NoError(t, err)
+	require.Zero(t, exit.Code)
+	text, err := os.ReadFile(log.Name())
+	require.NoError(t, err)
+	require.Regexp(t, `^pipe:\[\d+\]\npipe:\[\d+\]\n$`, string(text))
 }
 
 func TestStdinThatMayNeverEndIsRefused(t *testing.T) {

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -24,6 +25,7 @@ type StandIn struct {
 // limits are lines such as "wall: 2s"; what they leave out is as shipped.
 func (h *House) Install(s StandIn, limits ...string) {
 	h.t.Helper()
+	h.needsSandbox()
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nbinaries: [%q]\nprovider: none\n", s.Name, s.Binary)
 	b.WriteString("safe:\n  owner: {ok: true}\n  team: {ok: true}\n  guest: {ok: true}\n")
@@ -40,6 +42,24 @@ func (h *House) Install(s StandIn, limits ...string) {
 	}
 	h.Write("manifests/runners/"+s.Name+".yaml", b.String()+s.Extra)
 	h.Guest("["+s.Name+"]", limits...)
+}
+
+// needsSandbox skips where this host has no sandbox, since only there can a
+// stand-in run.
+func (h *House) needsSandbox() {
+	h.t.Helper()
+	if rung, why := h.Sandbox(); rung != "full" {
+		h.t.Skipf("needs the full sandbox: %s", why)
+	}
+}
+
+// Sandbox says what the bot can build on this host, and why it is not more.
+func (h *House) Sandbox() (rung, why string) {
+	h.t.Helper()
+	got := h.Bot("runners", "--json")
+	var seen struct{ Sandbox struct{ Rung, Why string } }
+	require.NoError(h.t, json.Unmarshal([]byte(got.Out), &seen), got.Err)
+	return seen.Sandbox.Rung, seen.Sandbox.Why
 }
 
 // Guest writes a guest manifest with a list of runners.
