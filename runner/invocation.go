@@ -24,35 +24,28 @@ const Subcommand = "__docs"
 
 const indexInside = policy.DocsDir + "/index.sqlite"
 
-// invocation is one run as it will be started, and the text for its stdin;
-// empty stdin means /dev/null.
-type invocation struct {
-	command sandbox.Command
-	stdin   string
-}
-
 // built gives the invocation of the built-in document reader. It gets the
 // question as it was asked: there is no model that could be talked into
 // anything. Outside a sandbox the index is read where it lies.
-func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) invocation {
+func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) sandbox.Command {
 	at, mounts := indexInside, []sandbox.Mount{{Host: index, Inside: indexInside}}
 	if e.Rung() == policy.RungPlain {
 		at, mounts = index, nil
 	}
-	return invocation{command: sandbox.Command{
+	return sandbox.Command{
 		Name:   filepath.Base(r.cfg.Self),
 		Path:   r.cfg.Self,
 		Args:   []string{Subcommand, "--index", at, "--", p.Question},
 		Env:    childEnv(spec.Spec{}, nil, nil),
 		Mounts: mounts,
-	}}
+	}
 }
 
 // invoke gives the invocation of an agent program from its manifest.
-func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effective, p ask.Prompt) (invocation, error) {
+func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effective, p ask.Prompt) (sandbox.Command, error) {
 	extra := s.ToolArgs[spec.ToolKey(e.Tools())]
 	if !s.Offers(e.Tools()) {
-		return invocation{}, fmt.Errorf("runner %s has no arguments for the tools %s", s.Name, spec.ToolKey(e.Tools()))
+		return sandbox.Command{}, fmt.Errorf("runner %s has no arguments for the tools %s", s.Name, spec.ToolKey(e.Tools()))
 	}
 	fill := strings.NewReplacer(
 		spec.GuardrailPlaceholder, p.Policy,
@@ -71,23 +64,24 @@ func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effecti
 	if !carried {
 		question = p.Policy + "\n" + p.Fenced
 	}
-	inv := invocation{command: sandbox.Command{
+	cmd := sandbox.Command{
 		Name: s.Name, Path: path, Env: childEnv(s, r.cfg.Env, fill),
-		Files: s.Files, Mounts: readOnly(s.ReadOnly),
-	}}
-	inv.command.Args, inv.stdin = place(s, args, question)
-	return inv, nil
+		Files: s.Files, Folders: slices.Sorted(maps.Values(s.ConfigEnv)), Mounts: readOnly(s.ReadOnly),
+	}
+	cmd.Args, cmd.Stdin = place(s, args, question)
+	return cmd, nil
 }
 
-// place puts the question where the program looks for it.
-func place(s spec.Spec, args []string, question string) ([]string, string) {
+// place puts the question where the program looks for it: among the arguments,
+// or on standard input as a file that ends.
+func place(s spec.Spec, args []string, question string) (argv []string, stdin []byte) {
 	switch {
 	case s.Prompt == spec.ByFile || len(question) > maxArgument:
-		return args, question
+		return args, []byte(question)
 	case s.Prompt == spec.ByFlag:
-		return append(args, s.PromptFlag+question), ""
+		return append(args, s.PromptFlag+question), nil
 	}
-	return append(args, "--", question), ""
+	return append(args, "--", question), nil
 }
 
 func readOnly(paths []string) []sandbox.Mount {
@@ -135,14 +129,14 @@ type Preview struct {
 
 // Preview gives the invocation that Run would start for the plan and prompt.
 func (r *Runner) Preview(ctx context.Context, plan ask.Plan, p ask.Prompt) (Preview, error) {
-	inv, err := r.invocation(ctx, plan, p)
+	cmd, err := r.command(ctx, plan, p)
 	if err != nil {
 		return Preview{}, err
 	}
 	names := []string{}
-	for _, pair := range inv.command.Env {
+	for _, pair := range cmd.Env {
 		name, _, _ := strings.Cut(pair, "=")
 		names = append(names, name)
 	}
-	return Preview{Argv: append([]string{inv.command.Path}, inv.command.Args...), Env: names}, nil
+	return Preview{Argv: append([]string{cmd.Path}, cmd.Args...), Env: names}, nil
 }

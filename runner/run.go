@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -35,32 +34,24 @@ func (r *Runner) Run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.
 }
 
 func (r *Runner) run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.Result {
-	inv, err := r.invocation(ctx, plan, prompt)
+	command, err := r.command(ctx, plan, prompt)
 	if err != nil {
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}
-	if inv.stdin != "" {
-		file, err := sealed(inv.stdin)
-		if err != nil {
-			return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
-		}
-		defer func() { _ = file.Close() }()
-		inv.command.Stdin = file
-	}
-	return r.watch(ctx, plan.Policy, inv.command)
+	return r.watch(ctx, plan.Policy, command)
 }
 
-func (r *Runner) invocation(ctx context.Context, plan ask.Plan, p ask.Prompt) (invocation, error) {
+func (r *Runner) command(ctx context.Context, plan ask.Plan, p ask.Prompt) (sandbox.Command, error) {
 	s, ok := r.specs[plan.Choice.Runner]
 	if !ok {
-		return invocation{}, fmt.Errorf("unknown runner %q", plan.Choice.Runner)
+		return sandbox.Command{}, fmt.Errorf("unknown runner %q", plan.Choice.Runner)
 	}
 	if !s.BuiltIn {
 		return r.invoke(s, plan.Choice.Path, "", plan.Policy, p)
 	}
 	index, err := docs.Ensure(ctx, r.cfg.Handbook, r.cfg.Index)
 	if err != nil {
-		return invocation{}, fmt.Errorf("prepare the handbook: %w", err)
+		return sandbox.Command{}, fmt.Errorf("prepare the handbook: %w", err)
 	}
 	return r.built(plan.Policy, p, index), nil
 }
@@ -132,18 +123,4 @@ func describe(err error, exit sandbox.Exit, noise *capped) string {
 		text += fmt.Sprintf("; stderr %d bytes, sha256 %x", len(body), sum[:8])
 	}
 	return text
-}
-
-// sealed gives the text as a regular file that ends, open for reading and in no
-// folder.
-func sealed(text string) (*os.File, error) {
-	file, err := unnamed()
-	if err != nil {
-		return nil, fmt.Errorf("make a file for the question: %w", err)
-	}
-	if err := fill(file, text); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("write the question: %w", err)
-	}
-	return file, nil
 }

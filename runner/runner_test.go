@@ -103,9 +103,9 @@ func TestTheQuestionIsNeverFirstAndNeverSplit(t *testing.T) {
 	r := &Runner{}
 	for name, s := range shapes {
 		for _, q := range hostile {
-			inv, err := r.invoke(s, "/bin/x", "m1", e, ask.Prompt{Policy: "POLICY", Question: q, Fenced: "FENCE " + q})
+			cmd, err := r.invoke(s, "/bin/x", "m1", e, ask.Prompt{Policy: "POLICY", Question: q, Fenced: "FENCE " + q})
 			require.NoError(t, err)
-			args := inv.command.Args
+			args := cmd.Args
 			holding := 0
 			for _, a := range args {
 				if strings.Contains(a, "FENCE "+q) {
@@ -113,9 +113,9 @@ func TestTheQuestionIsNeverFirstAndNeverSplit(t *testing.T) {
 					require.False(t, strings.HasPrefix(strings.TrimPrefix(a, s.PromptFlag), q), "%s: the words of a person never start an argument", name)
 				}
 			}
-			if inv.stdin != "" {
+			if len(cmd.Stdin) > 0 {
 				require.Zero(t, holding)
-				require.Contains(t, inv.stdin, "FENCE "+q)
+				require.Contains(t, string(cmd.Stdin), "FENCE "+q)
 				continue
 			}
 			require.Equal(t, 1, holding, name)

@@ -18,6 +18,7 @@ import (
 	"parlour/runner"
 	"parlour/runner/docs"
 	"parlour/runner/policy"
+	"parlour/runner/sandbox/entry"
 )
 
 // The exit codes. They are documented in the README.
@@ -79,6 +80,12 @@ type cli struct {
 
 // run is the whole program but for the process around it.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == entry.Name {
+		// The sandbox child never comes here: it ends in its init. Something kept
+		// that from happening, so nothing may run.
+		_, _ = fmt.Fprintln(stderr, "bot: the sandbox child was not entered")
+		return entry.ExitCode
+	}
 	if len(args) > 1 && args[1] == runner.Subcommand {
 		return docs.Main(ctx, args[2:], stdout, stderr)
 	}

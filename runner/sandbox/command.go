@@ -3,9 +3,10 @@ package sandbox
 import (
 	"fmt"
 	"io"
-	"os"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parlour/runner/policy"
@@ -20,15 +21,18 @@ type Command struct {
 	// Env is the whole environment. It must not be nil: elsewhere in Go a nil
 	// environment means that of the bot.
 	Env []string
-	// Stdin is nil for /dev/null, or a regular file. Its rest is copied before
-	// the start, so the program can neither wait on it nor reach the file.
-	Stdin  *os.File
+	// Stdin is what standard input holds, as a sealed file that ends; empty means
+	// /dev/null. It is never a pipe or a terminal, so no program can wait on it.
+	Stdin  []byte
 	Mounts []Mount
 	// Files maps absolute paths inside policy.HomeDir to contents. They exist
 	// before the start, belong to the run's user and have mode 0600.
-	Files  map[string]string
-	Stdout io.Writer // nil: dropped
-	Stderr io.Writer // nil: dropped
+	Files map[string]string
+	// Folders are absolute paths inside policy.HomeDir. They exist before the
+	// start, empty, belong to the run's user and have mode 0700.
+	Folders []string
+	Stdout  io.Writer // nil: dropped
+	Stderr  io.Writer // nil: dropped
 }
 
 // Mount shows one host file or folder in the box, read-only.
@@ -40,11 +44,17 @@ type Mount struct {
 // inside is where the program itself is seen.
 func (c Command) inside() string { return path.Join(policy.AgentDir, filepath.Base(c.Path)) }
 
+// maxStdin is the most that a run may be given on standard input, in bytes.
+const maxStdin = 16 << 20
+
 // check refuses what can never be right, whatever the host. Guarded by
 // tests/attacks TestNilEnvironmentIsRefused.
 func (c Command) check() error {
 	if c.Env == nil {
 		return fmt.Errorf("the environment is nil, which would mean the bot's own")
+	}
+	if len(c.Stdin) > maxStdin {
+		return fmt.Errorf("standard input would hold more than %d bytes", maxStdin)
 	}
 	if c.Name == "" || c.Name == entry.Name {
 		return fmt.Errorf("argv[0] may not be %q", c.Name)
@@ -72,9 +82,16 @@ func (c Command) check() error {
 }
 
 func (c Command) checkFiles() error {
-	for p := range c.Files {
+	for _, p := range slices.Concat(slices.Collect(maps.Keys(c.Files)), c.Folders) {
 		if path.Clean(p) != p || !within(p, policy.HomeDir) || p == policy.HomeDir || strings.ContainsRune(p, 0) {
-			return fmt.Errorf("file %q is not inside %s", p, policy.HomeDir)
+			return fmt.Errorf("%q is not inside %s", p, policy.HomeDir)
+		}
+	}
+	for p := range c.Files {
+		for _, d := range c.Folders {
+			if within(d, p) {
+				return fmt.Errorf("file %q cannot also be a folder for %q", p, d)
+			}
 		}
 		for q := range c.Files {
 			if p != q && within(p, q) {

@@ -36,7 +36,10 @@ func (e *Engine) startBox(context.Context, policy.Effective, Command) (*Run, err
 // startPlain runs the bot's own program with an own process group and folder.
 // This system gives no more.
 func (e *Engine) startPlain(ctx context.Context, _ policy.Effective, cmd Command) (*Run, error) {
-	root, err := plainFolder(e.cfg.Temp, cmd.Files)
+	if len(cmd.Stdin) > 0 {
+		return nil, &StartError{"check stdin", errors.New("this system has no sealed files")}
+	}
+	root, err := plainFolder(e.cfg.Temp, cmd)
 	if err != nil {
 		_ = os.RemoveAll(root)
 		return nil, &StartError{"make the run's folder", err}
@@ -45,14 +48,6 @@ func (e *Engine) startPlain(ctx context.Context, _ policy.Effective, cmd Command
 		Path: cmd.Path, Args: append([]string{cmd.Name}, cmd.Args...), Env: plainEnv(cmd.Env, root),
 		Dir: filepath.Join(root, policy.WorkDir), Stdout: piped(cmd.Stdout), Stderr: piped(cmd.Stderr),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, WaitDelay: waitDelay,
-	}
-	if cmd.Stdin != nil {
-		info, err := cmd.Stdin.Stat()
-		if err != nil || !info.Mode().IsRegular() {
-			_ = os.RemoveAll(root)
-			return nil, &StartError{"check stdin", errors.New("it is not a regular file, so it may never end")}
-		}
-		child.Stdin = cmd.Stdin
 	}
 	if err := child.Start(); err != nil {
 		_ = os.RemoveAll(root)

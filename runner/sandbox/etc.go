@@ -11,7 +11,7 @@ import (
 
 // etc writes the few files that programs look up. There is no resolv.conf: the
 // box has no name server to ask.
-func (p *planner) etc() {
+func (p *view) etc() {
 	id := itoa(int64(p.uid))
 	contents := [len(generated)]string{
 		"root:x:0:0:root:/:/usr/sbin/nologin\nagent:x:" + id + ":" + id + ":agent:" + policy.HomeDir + ":/bin/sh\n",

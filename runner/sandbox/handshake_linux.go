@@ -40,7 +40,7 @@ func handshake(status *net.UnixConn) (net.Listener, error) {
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	for {
 		n, oobn, _, _, err := status.ReadMsgUnix(buf, oob)
-		passed = append(passed, rights(oob[:oobn])...)
+		passed = append(passed, descriptorsIn(oob[:oobn])...)
 		said = append(said, buf[:n]...)
 		if errors.Is(err, io.EOF) || err == nil && n == 0 {
 			break
@@ -99,7 +99,7 @@ func listener(passed []int) (net.Listener, error) {
 	return l, nil
 }
 
-func rights(oob []byte) []int {
+func descriptorsIn(oob []byte) []int {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return nil

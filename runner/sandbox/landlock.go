@@ -64,7 +64,7 @@ func (r ruleset) scratchRights() int64 {
 // /proc it leaves the program's own folder and a few files that programs need
 // to start. On a kernel without Landlock nothing is added; Capabilities say so.
 // Guarded by tests/attacks TestProcNamesNothingOfTheHost.
-func (p *planner) landlocked() {
+func (p rights) landlocked() {
 	if p.landlock == 0 {
 		return
 	}
@@ -92,7 +92,7 @@ func (p *planner) landlocked() {
 	p.add(entry.Restrict, nil)
 }
 
-func (p *planner) allow(rights int64, paths ...string) {
+func (p rights) allow(rights int64, paths ...string) {
 	for _, path := range paths {
 		p.add(entry.PathRule, []int64{rights}, path)
 	}

@@ -9,18 +9,18 @@ import (
 )
 
 // plainFolder makes the folder of one plain run, with the three places that a
-// box would have, and the files of the command.
-func plainFolder(temp string, files map[string]string) (string, error) {
+// box would have, and the files and folders of the command.
+func plainFolder(temp string, cmd Command) (string, error) {
 	root, err := os.MkdirTemp(temp, "parlour-run-")
 	if err != nil {
 		return "", err
 	}
-	for _, place := range []string{policy.WorkDir, policy.HomeDir, policy.TempDir} {
+	for _, place := range append([]string{policy.WorkDir, policy.HomeDir, policy.TempDir}, cmd.Folders...) {
 		if err := os.MkdirAll(filepath.Join(root, place), 0o700); err != nil {
 			return root, err
 		}
 	}
-	for name, content := range files {
+	for name, content := range cmd.Files {
 		p := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
 			return root, err

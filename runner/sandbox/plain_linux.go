@@ -19,7 +19,7 @@ import (
 // limits, an own process group, no descriptors, no new rights, and an end with
 // the bot.
 func (e *Engine) startPlain(ctx context.Context, eff policy.Effective, cmd Command) (*Run, error) {
-	root, err := plainFolder(e.cfg.Temp, cmd.Files)
+	root, err := plainFolder(e.cfg.Temp, cmd)
 	remove := func() { _ = os.RemoveAll(root) }
 	if err != nil {
 		remove()

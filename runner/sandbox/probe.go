@@ -12,7 +12,7 @@ const probeTime = 20 * time.Second
 
 // Probe says what this host enforces. It builds a real box whose child performs
 // every step, tries to undo it and reports, instead of becoming a program. The
-// answer is kept, unless ctx ended before there was one.
+// answer is kept, unless time ran out before there was one.
 func (e *Engine) Probe(ctx context.Context) policy.Capabilities {
 	e.probing.Lock()
 	defer e.probing.Unlock()
@@ -22,7 +22,7 @@ func (e *Engine) Probe(ctx context.Context) policy.Capabilities {
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	caps := e.measure(limited)
-	if ctx.Err() == nil {
+	if limited.Err() == nil {
 		e.probed = &caps
 	}
 	return caps

@@ -3,6 +3,8 @@
 package sandbox
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"parlour/runner/policy"
@@ -16,9 +18,46 @@ const brokerPort = 8080
 // of it is locked.
 const securebits = 1<<0 | 1<<1 | 1<<3 | 1<<5 | 1<<6 | 1<<7
 
+// rights plans what the child does behind the pivot: it opens the one address,
+// gives up everything else and becomes the program.
+type rights struct {
+	job
+	*steps
+}
+
+func (p rights) shed() {
+	p.network()
+	p.limits()
+	p.surrender()
+	p.undo()
+	p.landlocked()
+	p.filtered()
+	p.end()
+}
+
+// network opens the one address that answers, or leaves lo down.
+func (p rights) network() {
+	if p.eff.Network() != policy.ModelOnly {
+		return
+	}
+	p.add(entry.LoopbackUp, nil)
+	p.add(entry.Listen, []int64{brokerPort})
+}
+
+func (p rights) end() {
+	p.add(entry.Umask, []int64{0o022})
+	p.add(entry.CloseOnExec, nil)
+	if p.report {
+		p.add(entry.Report, nil)
+		return
+	}
+	argv := append([]string{p.cmd.Name}, p.cmd.Args...)
+	p.add(entry.Exec, []int64{int64(len(argv))}, slices.Concat([]string{p.program.inside}, argv, p.cmd.Env)...)
+}
+
 // limits sets what the kernel counts for each process or user. Guarded by
 // tests/attacks TestLimitsHold.
-func (p *planner) limits() {
+func (p rights) limits() {
 	l := p.eff.Limits()
 	for _, r := range [][2]int64{
 		{unix.RLIMIT_CORE, 0},
@@ -37,7 +76,7 @@ func (p *planner) limits() {
 // change also cuts the tie to the parent, which is made again behind it.
 // Guarded by tests/attacks TestRightsCannotBeRegained and
 // TestDeathOfTheBotEndsTheRun.
-func (p *planner) surrender() {
+func (p rights) surrender() {
 	p.add(entry.Bounding, nil)
 	p.add(entry.Securebits, []int64{securebits})
 	if p.root {
@@ -51,7 +90,7 @@ func (p *planner) surrender() {
 
 // undo tries, before the filters can hide it, to win back what surrender gave
 // up. Each try must be refused.
-func (p *planner) undo() {
+func (p rights) undo() {
 	if p.root {
 		p.denied("become root", unix.SYS_SETRESUID, "", -1, 0, 0, 0)
 	}
@@ -65,16 +104,8 @@ func (p *planner) undo() {
 
 const create = unix.O_CREAT | unix.O_EXCL | unix.O_WRONLY | unix.O_CLOEXEC
 
-// denied adds a call that must be refused; the string replaces argument at.
-func (p *planner) denied(label string, nr int64, str string, at int64, args ...int64) {
-	n := make([]int64, 8)
-	n[0], n[1] = nr, at
-	copy(n[2:], args)
-	p.add(entry.Denied, n, label, str)
-}
-
 // filtered enters the seccomp filter and tries what only it refuses.
-func (p *planner) filtered() {
+func (p rights) filtered() {
 	program := p.offline
 	if p.eff.Network() == policy.ModelOnly {
 		program = p.online
@@ -90,7 +121,7 @@ func (p *planner) filtered() {
 }
 
 // undoMore is what only the probe tries, so that a start stays cheap.
-func (p *planner) undoMore() {
+func (p rights) undoMore() {
 	for _, s := range []struct {
 		label string
 		nr    int64

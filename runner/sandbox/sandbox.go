@@ -59,6 +59,7 @@ type StartError struct {
 	Err  error
 }
 
+// Error names the step and the cause.
 func (e *StartError) Error() string { return fmt.Sprintf("sandbox: %s: %v", e.Step, e.Err) }
 
 // Unwrap gives the cause, a system call's error where there was one.

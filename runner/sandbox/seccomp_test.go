@@ -61,6 +61,7 @@ func TestFilterGuardsArchitectureAndRange(t *testing.T) {
 		for _, arch := range []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, 0, auditArch ^ 1} {
 			require.EqualValues(t, kill, simulate(t, code, arch, unix.SYS_READ))
 		}
+		const x32Bit = 0x40000000
 		for _, nr := range []uint32{lastCall + 1, lastCall + 1000, x32Bit, x32Bit | unix.SYS_READ, ^uint32(0)} {
 			require.EqualValues(t, notPresent, simulate(t, code, auditArch, nr), "%#x", nr)
 		}

@@ -62,11 +62,11 @@ func (e *Engine) launch(ctx context.Context, l launch) (*Run, error) {
 }
 
 // exec is the child's command: the bot's own program under the entry's name.
-// Its environment only keeps the Go runtime small; the program's environment is
-// part of the last step.
+// Its environment only spares the Go runtime threads and a look at the cgroups;
+// the program's environment is part of the last step.
 func (e *Engine) exec(l launch, k *kit) *exec.Cmd {
 	return &exec.Cmd{
-		Path: e.cfg.Self, Args: []string{entry.Name}, Env: []string{"GOMAXPROCS=1"}, Dir: "/",
+		Path: e.cfg.Self, Args: []string{entry.Name}, Env: []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}, Dir: "/",
 		Stdin: k.stdin, Stdout: piped(l.cmd.Stdout), Stderr: piped(l.cmd.Stderr),
 		ExtraFiles: []*os.File{k.steps, k.childStatus}, SysProcAttr: l.attr, WaitDelay: waitDelay,
 	}

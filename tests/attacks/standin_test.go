@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package attacks_test holds what an attacker could try against a run, one
 // scenario to a test, and beside each attack the honest path that must still
 // work. It uses the exported interfaces and the real host only, and it never
