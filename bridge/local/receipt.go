@@ -18,9 +18,7 @@ func Line(ended ask.Ended) string {
 		parts = append(parts, skipped)
 	}
 	parts = append(parts, "sandbox "+orNone(r.Rung))
-	for _, note := range r.Notes {
-		parts = append(parts, note)
-	}
+	parts = append(parts, r.Notes...)
 	if r.Redacted > 0 {
 		parts = append(parts, fmt.Sprintf("secrets taken out: %d", r.Redacted))
 	}
