@@ -43,7 +43,7 @@ func TestMainIsHonestWhereNothingIsFound(t *testing.T) {
 
 func TestMainNamesNearHeadingsWithoutQuotingThem(t *testing.T) {
 	t.Parallel()
-	_, out, _ := run("--index", build(t, small()), "--", "do parrots sleep after quantum optics today?")
+	_, out, _ := run("--index", build(t, small()), "--", "do parrots sleep after quantum optics?")
 	require.Contains(t, out, "I found nothing")
 	require.NotContains(t, out, "Parrots sleep on branches")
 	require.Contains(t, out, "- handbook/a.md › Where parrots sleep\n")

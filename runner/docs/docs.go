@@ -2,7 +2,8 @@
 // of Markdown documents, with a citation for everything it prints.
 //
 // Build and Ensure run outside the sandbox and write an index that is never
-// changed afterwards. Search and Main run inside, where the index is mounted
+// changed afterwards; Ensure builds a damaged one again and deletes outdated
+// ones. Search and Main run inside, where the index is mounted
 // read-only, and need no writable folder. A question is text and never search
 // syntax, so no question is an error. What does not cover a question well
 // enough is not shown: the package says that it found nothing and never guesses.

@@ -18,7 +18,7 @@ import (
 
 // format is part of an index's name: it changes with everything that changes
 // the index of the same documents.
-const format = "parlour docs 1"
+const format = "parlour docs 2"
 
 // schema keeps the passages as they are and a search table of their terms.
 // Terms are made by this package for index and question alike, so the search
@@ -27,7 +27,7 @@ const schema = `
 CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, heading TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL) STRICT;
 CREATE TABLE word (term TEXT PRIMARY KEY, passages INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE meta (documents TEXT NOT NULL, passages INTEGER NOT NULL, terms INTEGER NOT NULL) STRICT;
-CREATE VIRTUAL TABLE search USING fts5(title, heading, text, content='', detail='column', tokenize='ascii');
+CREATE VIRTUAL TABLE search USING fts5(title, heading, text, asked, content='', detail='column', tokenize='ascii');
 `
 
 // Build writes the index of all documents of fsys to path, in place of what is
@@ -38,12 +38,14 @@ func Build(ctx context.Context, fsys fs.FS, path string) error {
 	if err != nil {
 		return err
 	}
-	return write(ctx, documents, path)
+	_, err = write(ctx, documents, func(string) string { return path })
+	return err
 }
 
 // Ensure gives the path of the index of fsys inside dir and builds it first
-// where it is missing. The name of the index is a hash of the documents, so an
-// index of other documents is never taken for it. Processes may do this at the
+// where it is missing or damaged. The name of the index is a hash of the
+// documents and one of the index itself, so an index of other documents is never
+// taken for it, nor one that something changed. Processes may do this at the
 // same time. The folder is made if need be, readable for the sandbox's own
 // user; folders above it are made private.
 func Ensure(ctx context.Context, fsys fs.FS, dir string) (string, error) {
@@ -54,15 +56,15 @@ func Ensure(ctx context.Context, fsys fs.FS, dir string) (string, error) {
 	if err := makeFolder(dir); err != nil {
 		return "", fmt.Errorf("folder for the index: %w", err)
 	}
-	index := filepath.Join(dir, "docs-"+contentHash(documents)+".sqlite")
-	switch info, err := os.Lstat(index); {
-	case errors.Is(err, fs.ErrNotExist):
-		return index, write(ctx, documents, index)
-	case err != nil:
-		return "", fmt.Errorf("index: %w", err)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("index %s is not a regular file", index)
+	content := indexPrefix + contentHash(documents) + "-"
+	index, err := whole(dir, content)
+	if err != nil || index != "" {
+		return index, err
 	}
+	if index, err = write(ctx, documents, func(hash string) string { return filepath.Join(dir, content+hash+indexSuffix) }); err != nil {
+		return "", err
+	}
+	sweep(index)
 	return index, nil
 }
 
@@ -79,11 +81,12 @@ func makeFolder(dir string) error {
 	return os.Chmod(dir, 0o755) // whatever the umask
 }
 
-// write builds the index beside path and renames it.
-func write(ctx context.Context, documents []document, path string) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".docs-*.tmp")
+// write builds the index beside its place and renames it. Its place may depend
+// on its hash.
+func write(ctx context.Context, documents []document, place func(hash string) string) (index string, err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(place("")), tmpPrefix+"*"+tmpSuffix)
 	if err != nil {
-		return fmt.Errorf("write index: %w", err)
+		return "", fmt.Errorf("write index: %w", err)
 	}
 	defer func() {
 		tmp.Close()
@@ -93,15 +96,19 @@ func write(ctx context.Context, documents []document, path string) (err error) {
 		}
 	}()
 	if err := fill(ctx, tmp.Name(), documents); err != nil {
-		return err
+		return "", err
+	}
+	hash, err := fileHash(tmp.Name())
+	if err != nil {
+		return "", err
 	}
 	if err := tmp.Chmod(0o644); err != nil {
-		return err
+		return "", err
 	}
 	if err := tmp.Sync(); err != nil {
-		return err
+		return "", err
 	}
-	return os.Rename(tmp.Name(), path)
+	return place(hash), os.Rename(tmp.Name(), place(hash))
 }
 
 // fill makes the index in an empty file. It needs no journal: an index that is
@@ -139,7 +146,7 @@ func insert(ctx context.Context, tx *sql.Tx, documents []document) error {
 	if err != nil {
 		return err
 	}
-	search, err := tx.PrepareContext(ctx, "INSERT INTO search(rowid, title, heading, text) VALUES(?, ?, ?, ?)")
+	search, err := tx.PrepareContext(ctx, "INSERT INTO search(rowid, title, heading, text, asked) VALUES(?, ?, ?, ?, ?)")
 	if err != nil {
 		return err
 	}
@@ -155,7 +162,7 @@ func insert(ctx context.Context, tx *sql.Tx, documents []document) error {
 			if _, err := passage.ExecContext(ctx, id, d.name, s.heading(), s.title, s.text); err != nil {
 				return err
 			}
-			if _, err := search.ExecContext(ctx, id, joined(title), joined(path), joined(text)); err != nil {
+			if _, err := search.ExecContext(ctx, id, joined(title), joined(path), joined(text), joined(asked(s.heading()))); err != nil {
 				return err
 			}
 		}

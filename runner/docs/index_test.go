@@ -160,7 +160,7 @@ func TestEnsureRefusesWhatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
 	documents, err := load(context.Background(), small())
 	require.NoError(t, err)
-	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "docs-"+contentHash(documents)+".sqlite")))
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "docs-"+contentHash(documents)+"-0.sqlite")))
 	_, err = Ensure(context.Background(), small(), dir)
 	require.ErrorContains(t, err, "not a regular file")
 }

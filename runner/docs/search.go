@@ -18,9 +18,14 @@ const (
 	floor      = 0.40   // least score of a passage that is shown at all
 	hint       = 0.30   // least score of a passage whose heading is named where none is shown
 
-	inTitle, inHeading, inText = 0.5, 2.0, 1.0 // weight of a word by where it stands
-	half                       = 0.35          // weight at which a word counts half
-	usualHeading               = 3             // words that say something in a heading
+	inTitle, inHeading, inText, inCode = 0.5, 2.0, 1.0, 0.1 // weight of a word by where it stands
+
+	half         = 0.35  // weight at which a word counts half
+	usualHeading = 3     // words that say something in a heading
+	askedWords   = 3     // least number of asking words that make a question of their own
+	likeness     = 0.5   // how far a heading that is put like the question brings a score to 1
+	halfAlike    = 0.5   // likeness that a heading needs where the question's words stand in most passages
+	few, common  = 4, 16 // a word is common that more than few passages hold, and more than one of so many
 )
 
 // query is a question as the index sees it.
@@ -28,7 +33,11 @@ type query struct {
 	terms  []string
 	weight map[string]float64 // of each term: the rarer, the heavier
 	total  float64            // of all weights
+	enough float64            // weight that a passage must cover where its heading covers none
+	vague  bool               // its words stand in most passages
+	words  map[string]bool    // all words of the question
 	match  string             // FTS5 expression: quoted terms and OR
+	asked  []string           // its asking words, where it has no terms
 }
 
 // Search gives the passages that answer the question, best first. It gives
@@ -62,8 +71,7 @@ func search(ctx context.Context, index, question string) (result, error) {
 	if err := db.QueryRowContext(ctx, "SELECT documents, passages, terms FROM meta").Scan(&r.sets, &passages, &length); err != nil {
 		return result{}, fmt.Errorf("read index: %w", err)
 	}
-	r.query, err = newQuery(ctx, db, distinct(question, MaxTerms), passages)
-	if err != nil {
+	if r.query, err = newQuery(ctx, db, question, passages); err != nil {
 		return result{}, fmt.Errorf("look up words: %w", err)
 	}
 	ranked, err := rank(ctx, db, r.query, float64(length)/float64(max(passages, 1)))
@@ -85,9 +93,14 @@ func search(ctx context.Context, index, question string) (result, error) {
 // newQuery weighs the terms and writes the FTS5 expression. The expression
 // takes the rarest terms first and stops before the index would walk more than
 // maxRows entries; what is left out still counts when candidates are ranked.
-// A word that no document knows weighs as much as the rarest that one does.
-func newQuery(ctx context.Context, db *sql.DB, terms []string, passages int) (query, error) {
-	q := query{terms: terms, weight: map[string]float64{}}
+// A word that no document knows weighs a little more than the rarest of others.
+func newQuery(ctx context.Context, db *sql.DB, question string, passages int) (query, error) {
+	terms := distinct(question, MaxTerms)
+	q := query{terms: terms, weight: map[string]float64{}, words: set(written(question)), enough: weigh(max(few, passages/common), passages)}
+	if len(terms) == 0 {
+		q.ask(question)
+		return q, nil
+	}
 	count := map[string]int{}
 	for _, t := range terms {
 		n := 0
@@ -99,15 +112,24 @@ func newQuery(ctx context.Context, db *sql.DB, terms []string, passages int) (qu
 		q.weight[t] = weigh(n, passages)
 		q.total += q.weight[t]
 	}
+	q.vague = passages >= common && q.total < weigh(passages/2, passages)
 	q.match = expression(terms, count)
 	return q, nil
+}
+
+// ask takes a question that is made of asking words alone, such as "who are
+// you?". Only a heading that holds all of them was made for it.
+func (q *query) ask(question string) {
+	if q.asked = asked(question); len(q.asked) >= askedWords {
+		q.match = `asked : ("` + strings.Join(q.asked, `" AND "`) + `")`
+	}
 }
 
 // weigh gives the inverse document frequency of a term that n of all passages
 // hold. It is never zero, so a question of known words has a total.
 func weigh(n, all int) float64 {
-	n = max(n, 1)
-	return math.Log(1 + (float64(max(all-n, 0))+0.5)/(float64(n)+0.5))
+	hold := max(float64(n), 0.5)
+	return math.Log(1 + (max(float64(all)-hold, 0)+0.5)/(hold+0.5))
 }
 
 // expression joins the terms with OR, each quoted. Terms hold letters and
@@ -133,8 +155,8 @@ func rank(ctx context.Context, db *sql.DB, q query, average float64) ([]Passage,
 		return nil, nil
 	}
 	rows, err := db.QueryContext(ctx, `SELECT p.file, p.heading, p.title, p.text
-		FROM (SELECT rowid, bm25(search, ?, ?, ?) AS score FROM search WHERE search MATCH ? ORDER BY score, rowid LIMIT ?) AS s
-		JOIN passage AS p ON p.id = s.rowid ORDER BY s.score, s.rowid`, inTitle, inHeading, inText, q.match, candidates)
+		FROM (SELECT rowid, bm25(search, ?, ?, ?, ?) AS score FROM search WHERE search MATCH ? ORDER BY score, rowid LIMIT ?) AS s
+		JOIN passage AS p ON p.id = s.rowid ORDER BY s.score, s.rowid`, inTitle, inHeading, inText, 1, q.match, candidates)
 	if err != nil {
 		return nil, err
 	}
@@ -154,15 +176,44 @@ func rank(ctx context.Context, db *sql.DB, q query, average float64) ([]Passage,
 	return found, rows.Err()
 }
 
-// score gives the share of the question, by weight, that a passage covers. A
-// word counts more the more often it occurs and the shorter the passage is, and
-// most in a heading; it never counts more than whole.
+// score gives the share of the question, by weight, that a passage covers, and a
+// little for a heading that is put like the question. It is at most 1.
 func (q query) score(p Passage, title string, average float64) float64 {
-	text := terms(p.Text)
-	heading := terms(p.Heading)
+	alike := q.alike(p.Heading)
+	if len(q.terms) == 0 { // the heading holds the whole question
+		return shortness(len(asked(p.Heading)), float64(len(q.asked)))
+	}
+	occurs := q.occurs(p, title, average)
+	sum, known := 0.0, 0.0
+	for _, t := range q.terms {
+		sum += q.weight[t] * occurs[t] / (occurs[t] + half)
+		if occurs[t] > 0 {
+			known += q.weight[t]
+		}
+	}
+	// A common word in passing is not what a passage is about, and a word that
+	// is everywhere does not make a heading the answer.
+	if known < q.enough && q.covers(p.Heading) == 0 || q.vague && alike < halfAlike {
+		return 0
+	}
+	score := sum / q.total
+	if score >= floor { // only then: it ranks answers and makes none
+		score += likeness * alike * (1 - score)
+	}
+	return score
+}
+
+// occurs gives the terms of a passage. A word counts more the more often it
+// occurs and the shorter the passage is, most in a heading and least in code.
+func (q query) occurs(p Passage, title string, average float64) map[string]float64 {
+	prose, code := proseAndCode(p.Text)
+	text, heading := terms(prose), terms(p.Heading)
 	occurs := map[string]float64{}
 	for _, t := range text {
 		occurs[t] += inText * shortness(len(text), average)
+	}
+	for t := range set(terms(code)) {
+		occurs[t] += inCode
 	}
 	for t := range set(heading) {
 		occurs[t] += inHeading * shortness(len(heading), usualHeading)
@@ -170,11 +221,34 @@ func (q query) score(p Passage, title string, average float64) float64 {
 	for t := range set(terms(title)) {
 		occurs[t] += inTitle
 	}
-	sum := 0.0
-	for _, t := range q.terms {
-		sum += q.weight[t] * occurs[t] / (occurs[t] + half)
+	return occurs
+}
+
+// alike gives the share of the question's words, little ones too, that stand in
+// a heading. Of headings that say the same it tells the one that asks the same.
+func (q query) alike(heading string) float64 {
+	in := set(written(heading))
+	n := 0
+	for w := range q.words {
+		if in[w] {
+			n++
+		}
 	}
-	return sum / q.total
+	return float64(n) / float64(max(len(q.words), 1))
+}
+
+// proseAndCode takes a passage's code blocks apart from the rest: who asks a
+// question wants sentences, and an example holds many words of many questions.
+func proseAndCode(text string) (prose, code string) {
+	var parts [2][]string
+	for _, b := range blocks(text) {
+		kind := 0
+		if fenceMarker(firstLine(b)) != "" {
+			kind = 1
+		}
+		parts[kind] = append(parts[kind], b)
+	}
+	return strings.Join(parts[0], "\n\n"), strings.Join(parts[1], "\n\n")
 }
 
 // shortness is 1 up to the usual number of words and falls to a half for very

@@ -32,10 +32,12 @@ func TestTerms(t *testing.T) {
 	}{
 		"plural and case":    {"MANIFESTS, manifests!", []string{"manifest", "manifest"}},
 		"only stop words":    {"hi, could you please tell me what this is?", nil},
-		"operators":          {`tier AND NEAR(a, b) OR "x" * ^y -z`, []string{"tier", "near", "b", "x", "y", "z"}},
-		"hyphen and column":  {"guest-tier path:x", []string{"guest", "tier", "path", "x"}},
-		"language names":     {"what is C++? And C#?", []string{"c", "c"}},
+		"operators":          {`tier AND NEAR(a, b) OR "x" * ^y -z`, []string{"tier", "near"}},
+		"hyphen and column":  {"guest-tier path:x", []string{"guest", "tier", "path"}},
+		"single letters":     {"what is C++? And C#? Press Ctrl-C, exit 3", []string{"press", "ctrl", "exit", "3"}},
 		"apostrophes":        {"the operator's, don’t", []string{"oper"}},
+		"I'd is no id":       {"I'd like my user id, I’ve lost it", []string{"user", "id", "lost"}},
+		"flags":              {"use --as, --job or as --prompt-file --, not -as", []string{"as", "job", "prompt", "file"}},
 		"file name":          {"config.yaml", []string{"configur", "yaml"}},
 		"other scripts":      {"Öffnungszeiten Москва", []string{"öffnungszeiten", "москва"}},
 		"no spaces":          {"東京の", []string{"東", "京", "の"}},
@@ -47,6 +49,16 @@ func TestTerms(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, terms(c.text)) })
+	}
+}
+
+func TestAskedWords(t *testing.T) {
+	cases := map[string][]string{
+		"Who are YOU?": {"who", "are", "you"}, "who's this": {"who", "is", "this"}, "what’re you you": {"what", "are", "you"},
+		"please, the sandbox": nil, "": nil, "who--are": {"who", "are"},
+	}
+	for text, want := range cases {
+		require.Equal(t, want, asked(text), text)
 	}
 }
 
