@@ -160,7 +160,7 @@ func (w Wish) effective(c Capabilities) Effective {
 		e.notes = append(e.notes, Unsandboxed)
 	}
 	if c.Rung == RungFull && c.Landlock == 0 {
-		e.notes = append(e.notes, "the kernel has no Landlock: the second wall is missing")
+		e.notes = append(e.notes, "the kernel has no Landlock: the second wall is missing, and a run can read facts about the host in /proc")
 	}
 	return e
 }

@@ -24,9 +24,13 @@ const (
 )
 
 const (
-	allow      = unix.SECCOMP_RET_ALLOW
-	kill       = unix.SECCOMP_RET_KILL_PROCESS
-	refuse     = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	allow  = unix.SECCOMP_RET_ALLOW
+	kill   = unix.SECCOMP_RET_KILL_PROCESS
+	refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	// pretend answers success and does nothing: for calls that harmless programs
+	// make, and do not survive the refusal of.
+	pretend    = unix.SECCOMP_RET_ERRNO
+	exhausted  = unix.SECCOMP_RET_ERRNO | uint32(unix.EMFILE)
 	notPresent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
@@ -40,6 +44,14 @@ var absent = [...]uint32{
 	unix.SYS_CLONE3,
 	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 }
+
+// pretended are calls that would reach beyond the run: a lock on a file of the
+// host's system could stop a program of the host that takes the same one.
+var pretended = [...]uint32{unix.SYS_FLOCK}
+
+// spent are calls that answer as if the system had no more of it: watching the
+// host's system folders would tell which programs the host starts.
+var spent = [...]uint32{unix.SYS_INOTIFY_INIT1}
 
 // refused are calls that answer EPERM on every architecture.
 var refused = [...]uint32{
@@ -86,7 +98,8 @@ type argTest struct {
 	arg    int
 	mask   uint32 // 0: all bits
 	values []uint32
-	other  bool // matches where the argument is none of the values
+	other  bool   // matches where the argument is none of the values
+	fate   uint32 // 0: refuse
 }
 
 // argRules are the calls that are refused for some arguments only. With sockets
@@ -94,6 +107,9 @@ type argTest struct {
 func argRules(sockets bool) []argRule {
 	rules := []argRule{
 		{unix.SYS_CLONE, everyFlag(0, namespaceFlags)},
+		// Whoever could cut the tie to the bot would outlive it. Guarded by
+		// tests/journeys TestNobodyCanCutTheTieToTheBot.
+		{unix.SYS_PRCTL, []argTest{{arg: 0, values: []uint32{unix.PR_SET_PDEATHSIG}, fate: pretend}}},
 		{unix.SYS_PERSONALITY, []argTest{{arg: 0, values: []uint32{0, 0xffffffff}, other: true}}},
 		{unix.SYS_IOCTL, []argTest{{arg: 1, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX}}}},
 		{unix.SYS_SENDTO, everyFlag(3, unix.MSG_FASTOPEN)},
@@ -147,6 +163,12 @@ func spans(sockets bool) []span {
 	}
 	for _, nr := range slices.Concat(refused[:], refusedHere[:]) {
 		fates[nr] = verdict(refuse)
+	}
+	for _, nr := range pretended {
+		fates[nr] = verdict(pretend)
+	}
+	for _, nr := range slices.Concat(spent[:], spentHere[:]) {
+		fates[nr] = verdict(exhausted)
 	}
 	for _, r := range argRules(sockets) {
 		fates[r.call] = r.program()
@@ -223,13 +245,16 @@ func (r argRule) program() program {
 }
 
 func (p *program) test(t argTest) {
+	if t.fate == 0 {
+		t.fate = refuse
+	}
 	p.load(dataArgs + uint32(8*t.arg))
 	if t.mask != 0 {
 		*p = append(*p, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: t.mask})
 	}
 	if !t.other {
 		for _, v := range t.values {
-			p.when(unix.BPF_JEQ, v, refuse)
+			p.when(unix.BPF_JEQ, v, t.fate)
 		}
 		return
 	}
@@ -237,7 +262,7 @@ func (p *program) test(t argTest) {
 	for i, v := range t.values {
 		*p = append(*p, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(len(t.values) - i), K: v})
 	}
-	p.ret(refuse)
+	p.ret(t.fate)
 }
 
 func (p program) bytes() []byte {

@@ -12,3 +12,6 @@ var refusedHere = [...]uint32{
 	unix.SYS__SYSCTL, unix.SYS_CREATE_MODULE, unix.SYS_GET_KERNEL_SYMS, unix.SYS_QUERY_MODULE,
 	unix.SYS_NFSSERVCTL, unix.SYS_UPROBE, unix.SYS_URETPROBE,
 }
+
+// spentHere is spent on this architecture alone.
+var spentHere = [...]uint32{unix.SYS_INOTIFY_INIT}

@@ -77,6 +77,12 @@ func TestFilterJudgesEveryKnownCall(t *testing.T) {
 	for _, nr := range append(refused[:], refusedHere[:]...) {
 		want[nr] = refuse
 	}
+	for _, nr := range pretended {
+		want[nr] = pretend
+	}
+	for _, nr := range append(spent[:], spentHere[:]...) {
+		want[nr] = exhausted
+	}
 	judged := map[uint32]bool{}
 	for _, r := range argRules(true) {
 		judged[r.call] = true
@@ -108,6 +114,8 @@ func TestFilterJudgesArguments(t *testing.T) {
 		{"mount namespace among others", unix.SYS_CLONE, []uint64{unix.CLONE_VM | unix.CLONE_NEWNS | high}, refuse},
 		{"network namespace", unix.SYS_CLONE, []uint64{unix.CLONE_NEWNET}, refuse},
 		{"cgroup namespace", unix.SYS_CLONE, []uint64{unix.CLONE_NEWCGROUP}, refuse},
+		{"cut the tie to the parent", unix.SYS_PRCTL, []uint64{unix.PR_SET_PDEATHSIG | high, 0}, pretend},
+		{"name a thread", unix.SYS_PRCTL, []uint64{unix.PR_SET_NAME}, allow},
 		{"personality 0", unix.SYS_PERSONALITY, []uint64{0}, allow},
 		{"personality asked", unix.SYS_PERSONALITY, []uint64{0xffffffff}, allow},
 		{"personality without randomisation", unix.SYS_PERSONALITY, []uint64{0x0040000}, refuse},

@@ -49,7 +49,7 @@ func (p *view) begin() {
 	if !p.nodes {
 		for _, d := range devices {
 			at := "/dev/" + d.name
-			p.take(source{host: at, inside: at}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+			p.take(source{host: at, inside: at}, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 		}
 	}
 	for _, m := range append([]source{p.program}, p.mounts...) {
@@ -205,6 +205,10 @@ func (p *view) proc() {
 func (p *view) finish() {
 	p.add(entry.Attributes, []int64{unix.MOUNT_ATTR_RDONLY}, ".")
 	p.add(entry.Pivot, nil)
+	if len(p.cmd.Stdin) == 0 {
+		// The host's own /dev/null would be a file of the host in the run's hands.
+		p.add(entry.NullInput, nil)
+	}
 }
 
 // rel turns a path of the box into one relative to the new root.

@@ -3,11 +3,15 @@
 package attacks_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"parlour/bridge/ask"
 	"parlour/tests/house"
@@ -157,4 +161,32 @@ func TestALongQuestionComesAsAFileThatEnds(t *testing.T) {
 	file := h.Write("long.txt", strings.Repeat("é\n", 20_000))
 	result := h.Bot("ask", "--json", "--manifests", h.Path("manifests"), "--prompt-file", file)
 	require.Equal(t, "long, 0 arguments", result.Ended(t).Outcome.Text)
+}
+
+// TestTheRunHoldsNoFileOfTheHost tries to lock, touch and watch what the host
+// shares: a lock would stop the host's own programs, and a watch would tell
+// which of them are started.
+func TestTheRunHoldsNoFileOfTheHost(t *testing.T) {
+	host, err := os.Open("/usr/bin/flock")
+	if err != nil {
+		t.Skip("needs flock (util-linux)")
+	}
+	defer func() { _ = host.Close() }()
+	before, err := os.Stat("/dev/null")
+	require.NoError(t, err)
+	h := script(t, `exec flock -x /usr/bin/flock sh -c 'touch -c /dev/null 2>/dev/null && echo touched; touch -c /dev/stdin 2>/dev/null; echo locked; sleep 600'`, "wall: 60s", "stall: 60s")
+	cmd := h.Command("ask", "--manifests", h.Path("manifests"), "q")
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	require.Eventually(t, func() bool {
+		files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		return slices.ContainsFunc(files, func(f string) bool {
+			text, _ := os.ReadFile(f)
+			return string(text) == "sleep\x00600\x00"
+		})
+	}, 30*time.Second, 20*time.Millisecond, "the run did not get so far")
+	require.NoError(t, unix.Flock(int(host.Fd()), unix.LOCK_EX|unix.LOCK_NB), "the run held a lock on a program of the host")
+	after, err := os.Stat("/dev/null")
+	require.NoError(t, err)
+	require.Equal(t, before.ModTime(), after.ModTime(), "the run touched a device of the host")
 }

@@ -2,6 +2,7 @@ package journeys_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"parlour/bridge/ask"
 	"parlour/tests/house"
@@ -142,6 +144,24 @@ wait
 			eventually(t, "some survived", func() bool { return processes(marker) == 0 })
 		})
 	}
+}
+
+// TestNobodyCanCutTheTieToTheBot: a program that asks the kernel not to be ended
+// with its parent would run on, without limits, when the bot is killed.
+func TestNobodyCanCutTheTieToTheBot(t *testing.T) {
+	if _, err := exec.LookPath("perl"); err != nil {
+		t.Skip("needs perl, which can make any system call")
+	}
+	h := house.New(t)
+	marker := "parlour-untied-" + filepath.Base(filepath.Dir(h.Dir))
+	untie := fmt.Sprintf("syscall(%d, %d, 0, 0, 0, 0); exec q(sh), q(-c), q(while :; do sleep 600; done), q(%s)",
+		unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, marker)
+	h.Install(house.StandIn{Name: "standin", Binary: h.Program("bin/standin", "#!/bin/sh\nexec perl -e '"+untie+"'\n")}, "wall: 120s", "stall: 120s")
+	a := start(t, h, "ask", "--manifests", h.Path("manifests"), "q")
+	eventually(t, "the program was not started", func() bool { return processes(marker) == 1 })
+	require.NoError(t, a.cmd.Process.Kill())
+	a.end()
+	eventually(t, "it survived", func() bool { return processes(marker) == 0 })
 }
 
 // processes counts those whose arguments hold the marker.

@@ -122,6 +122,8 @@ func (c *child) perform(s Step) error {
 		return chdir(s.S[0])
 	case Pivot:
 		return pivot()
+	case NullInput:
+		return nullInput()
 	case LoopbackUp:
 		return loopbackUp()
 	case Listen:

@@ -19,6 +19,7 @@ const (
 	Device         // N: mode, major, minor; S: path. A character device
 	Chdir          // S: path
 	Pivot          // make the working directory the root and drop the old one
+	NullInput      // standard input becomes the box's own /dev/null
 	LoopbackUp     // bring lo up
 	Listen         // N: port. Listen on 127.0.0.1 and pass the socket out
 	Rlimit         // N: resource, value. Never raises
@@ -61,6 +62,7 @@ var shapes = [opCount]shape{
 	Device:      {name: "make device", numbers: 3, strs: 1},
 	Chdir:       {name: "enter folder", strs: 1},
 	Pivot:       {name: "pivot"},
+	NullInput:   {name: "close standard input"},
 	LoopbackUp:  {name: "bring lo up"},
 	Listen:      {name: "listen", numbers: 1},
 	Rlimit:      {name: "set limit", numbers: 2},

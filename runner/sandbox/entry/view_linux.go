@@ -210,3 +210,17 @@ func listen(port uint16) error {
 	closeFD(fd)
 	return err
 }
+
+// nullInput opens /dev/null of the new root as descriptor 0.
+func nullInput() error {
+	fd, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if fd == 0 {
+		return nil
+	}
+	err = syscall.Dup3(fd, 0, 0)
+	_ = syscall.Close(fd)
+	return err
+}
