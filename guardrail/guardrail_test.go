@@ -86,6 +86,9 @@ func TestScreen(t *testing.T) {
 	got := Screen("the key is tok-\x1b[0msentinel-99 and "+marker+" ok", s)
 	require.Equal(t, Screened{Text: "the key is <secret> and  ok", Redacted: 1}, got)
 
+	got = Screen("a tok-sent"+marker+"inel-99 b "+marker[:16]+marker+marker[16:]+" c", s)
+	require.Equal(t, Screened{Text: "a <secret> b  c", Redacted: 1}, got, "the marker cannot part a secret or another marker")
+
 	got = Screen(strings.Repeat("é", 95)+" tok-sentinel-99", s)
 	require.True(t, got.Cut)
 	require.LessOrEqual(t, len(got.Text), 100)

@@ -34,10 +34,12 @@ type Screened struct {
 // it is cut, so a secret across the edge cannot slip through in halves.
 func Screen(answer string, s Screening) Screened {
 	text := Plain(answer)
-	text, n := s.Secret.Redact(text)
-	if s.Marker != "" {
+	// The marker goes first, and until none is left: taken out later it could
+	// join the halves of a secret, or of another marker.
+	for s.Marker != "" && strings.Contains(text, s.Marker) {
 		text = strings.ReplaceAll(text, s.Marker, "")
 	}
+	text, n := s.Secret.Redact(text)
 	out := Screened{Text: strings.TrimSpace(text), Redacted: n}
 	if int64(len(out.Text)) > s.Limit {
 		out.Text, out.Cut = cut(out.Text, s.Limit), true

@@ -87,9 +87,13 @@ func LoadConfig(file string) (Config, error) {
 	return c, nil
 }
 
-// Against checks the names in the configuration against the manifests: an order
-// with an unknown runner is a fault, since a slip could start a dearer one.
-func (c Config) Against(s *Set) error {
+// Against checks the configuration and the manifests against each other: an
+// order with an unknown runner, since a slip could start a dearer one; a runner
+// that is shown the configuration, a key or one of the private folders; and a
+// runner that would be handed the variable of a secret. The folder of the state
+// is among the private ones.
+// Guarded by tests/config TestRunnersCannotReachWhatTheConfigNames.
+func (c Config) Against(s *Set, private ...string) error {
 	known := slices.Concat(slices.Collect(maps.Keys(s.runners)), slices.Collect(maps.Keys(s.broken)))
 	slices.Sort(known)
 	var faults Faults
@@ -99,10 +103,69 @@ func (c Config) Against(s *Set) error {
 				What: "runners.order holds the unknown runner " + show(name), Right: oneOf(name, known)})
 		}
 	}
+	names := []string{}
+	for _, ref := range c.Refs() {
+		private = append(private, ref.File)
+		names = append(names, ref.Env)
+	}
+	for _, r := range s.Runners() {
+		faults = append(faults, reaches(r, append(private, c.file, c.Manifests, c.State), names)...)
+	}
 	if len(faults) > 0 {
 		return faults.sorted()
 	}
 	return nil
+}
+
+// Refs gives every reference to a secret.
+func (c Config) Refs() []Ref {
+	refs := []Ref{c.Discord.Token, c.Slack.AppToken, c.Slack.BotToken}
+	for _, p := range slices.Sorted(maps.Keys(c.Models)) {
+		refs = append(refs, c.Models[p].Key)
+	}
+	return refs
+}
+
+// reaches reports what a runner's file shows or hands to its runs, links
+// resolved as they are now.
+func reaches(r spec.Spec, private, secrets []string) (faults Faults) {
+	for _, shown := range r.ReadOnly {
+		for _, p := range private {
+			if p == "" {
+				continue
+			}
+			if a, b := resolved(shown), resolved(p); within(a, b) || within(b, a) {
+				faults = append(faults, Fault{File: r.Origin, What: "read_only holds " + show(shown) + ", which overlaps with " + p,
+					Right: "a path outside of the bot's configuration, keys and state"})
+			}
+		}
+	}
+	for _, name := range r.EnvAllow {
+		if name != "" && contains(secrets, name) {
+			faults = append(faults, Fault{File: r.Origin, What: "env_allow holds " + name + ", which holds a secret of the bot",
+				Right: "names of variables without secrets"})
+		}
+	}
+	return faults
+}
+
+// resolved follows links as far as the path exists.
+func resolved(p string) string {
+	abs, err := filepath.Abs(p)
+	if err != nil {
+		return p
+	}
+	for rest := ""; ; {
+		if target, err := filepath.EvalSymlinks(abs); err == nil {
+			return filepath.Join(target, rest)
+		}
+		rest = filepath.Join(filepath.Base(abs), rest)
+		if parent := filepath.Dir(abs); parent != abs {
+			abs = parent
+			continue
+		}
+		return p
+	}
 }
 
 func readConfig(r *reader, top item, dir string) Config {
@@ -219,7 +282,7 @@ func readListen(r *reader, i item) string {
 		return ""
 	}
 	if _, port, err := net.SplitHostPort(text); err != nil || port == "" || !only(port, digits) {
-		r.fault(i.at, i.name+" is "+show(text), "host:port, such as 127.0.0.1:9464")
+		r.fault(i.at, i.name+" is not host:port", "host:port, such as 127.0.0.1:9464")
 		return ""
 	}
 	return text

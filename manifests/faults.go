@@ -3,6 +3,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,15 @@ func show(s string) string {
 		return strconv.QuoteToASCII(string([]rune(s)[:mostShown])) + " (shortened)"
 	}
 	return strconv.QuoteToASCII(s)
+}
+
+// ShowPath quotes a path for a person, and not its end where that looks like a
+// secret that was pasted into the wrong place.
+func ShowPath(p string) string {
+	if base := show(filepath.Base(p)); strings.Contains(base, "not shown") {
+		return base
+	}
+	return p
 }
 
 // invisible names the code points of a value that are not plain printable ASCII.

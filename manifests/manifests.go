@@ -78,6 +78,15 @@ func (s *Set) Runner(name string) (spec.Spec, bool) {
 	return cloneSpec(r), ok
 }
 
+// SetOf gives a Set of runners that were made otherwise than from files.
+func SetOf(runners ...spec.Spec) *Set {
+	s := &Set{tiers: map[tiers.Tier]Tier{}, runners: map[string]spec.Spec{}, broken: map[string]Fault{}}
+	for _, r := range runners {
+		s.runners[r.Name] = cloneSpec(r)
+	}
+	return s
+}
+
 // Runners gives all usable runners, by name.
 func (s *Set) Runners() []spec.Spec {
 	out := make([]spec.Spec, 0, len(s.runners))
@@ -111,6 +120,10 @@ func cloneSpec(s spec.Spec) spec.Spec {
 	}
 	for _, m := range []*map[string]string{&s.Env, &s.ConfigEnv, &s.Files} {
 		*m = maps.Clone(*m)
+	}
+	s.WireTools = maps.Clone(s.WireTools)
+	for tool, names := range s.WireTools {
+		s.WireTools[tool] = slices.Clone(names)
 	}
 	s.ToolArgs = maps.Clone(s.ToolArgs)
 	for key, args := range s.ToolArgs {

@@ -146,7 +146,9 @@ func doubled(uses []use) Faults {
 	var faults Faults
 	for _, u := range uses {
 		k := key{u.platform, u.user, u.channel}
+		known := false
 		for _, other := range seen[k] {
+			known = known || other.tier == u.tier && other.workspace == u.workspace
 			same := other.workspace == u.workspace || other.workspace == "" || u.workspace == ""
 			if other.tier == u.tier || !same {
 				continue
@@ -158,7 +160,9 @@ func doubled(uses []use) Faults {
 			faults = append(faults, Fault{u.file, u.at.node.Line, u.at.node.Column, what, "each id in one tier only"})
 			break
 		}
-		seen[k] = append(seen[k], u)
+		if !known { // one for each tier and workspace: a file can repeat an id very often
+			seen[k] = append(seen[k], u)
+		}
 	}
 	return faults
 }

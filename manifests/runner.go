@@ -21,7 +21,7 @@ func readRunner(src source, h host) (spec.Spec, Faults) {
 		return spec.Spec{}, r.faults
 	}
 	s := r.fields(item{"", top, top}, "name", "built_in", "disabled", "binaries", "safe", "provider", "needs_flags", "help_args",
-		"args", "tool_args", "prompt", "prompt_flag", "answer", "env", "env_allow", "config_env", "files", "read_only", "stall")
+		"args", "tool_args", "wire_tools", "prompt", "prompt_flag", "stdin_arg", "answer", "env", "env_allow", "config_env", "files", "read_only", "stall")
 	out := spec.Spec{Origin: src.file}
 	if r.boolean(s.get("disabled")) {
 		r.fault(s.get("disabled").at, "this runner is disabled", "the file without disabled, or no file and the name in no tier's list")
@@ -112,6 +112,16 @@ func readInvocation(r *reader, s section, out *spec.Spec) {
 			out.ToolArgs[key] = readArgs(r, i)
 		}
 	}
+	wire := r.fields(s.get("wire_tools"), string(policy.Read), string(policy.Search))
+	out.WireTools = map[policy.Tool][]string{}
+	for _, tool := range []policy.Tool{policy.Read, policy.Search} {
+		if i := wire.get(string(tool)); i.given() {
+			out.WireTools[tool] = r.texts(i)
+		}
+	}
+	if i := s.get("stdin_arg"); i.given() {
+		out.StdinArg, _ = r.text(i)
+	}
 	if i, ok := r.need(s, "prompt", oneOf("", prompts())); ok {
 		word, _ := r.word(i, prompts()...)
 		out.Prompt = spec.PromptBy(word)
@@ -180,7 +190,7 @@ func checkBuiltIn(r *reader, s section, name string, out spec.Spec) {
 	if !out.BuiltIn {
 		return
 	}
-	for _, key := range []string{"binaries", "args", "tool_args", "needs_flags", "help_args", "env", "env_allow", "config_env", "files", "read_only"} {
+	for _, key := range []string{"binaries", "args", "tool_args", "wire_tools", "stdin_arg", "needs_flags", "help_args", "env", "env_allow", "config_env", "files", "read_only"} {
 		if i := s.get(key); !i.empty() {
 			r.fault(i.at, key+" is set for the bot's own program", "nothing: its arguments are built in")
 		}

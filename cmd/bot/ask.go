@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"parlour/bridge"
@@ -118,6 +119,9 @@ func serveOne(ctx context.Context, w *bridge.Worker, t *local.Terminal, j *journ
 		stop()
 		return ended, <-failed
 	case err := <-failed:
+		if ctx.Err() == nil {
+			return ask.Ended{}, err
+		}
 		if err == nil {
 			err = context.Cause(ctx)
 		}
@@ -142,7 +146,18 @@ func (p *process) showEnded(asJSON bool) func(ask.Ended) error {
 		return func(ended ask.Ended) error { return p.json(ended) }
 	}
 	return func(ended ask.Ended) error {
-		p.print("%s\n\n%s", ended.Outcome.Text, local.Line(ended))
+		p.print("%s\n\n%s", unsigned(ended.Outcome.Text), local.Line(ended))
 		return p.stdout.err
 	}
+}
+
+// unsigned keeps an answer from printing a receipt of its own.
+func unsigned(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(strings.TrimSpace(strings.ToLower(line)), "receipt:") {
+			lines[i] = "> " + line
+		}
+	}
+	return strings.Join(lines, "\n")
 }

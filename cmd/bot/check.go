@@ -77,7 +77,11 @@ func (p *process) faultless(c *cli) ([]string, error) {
 		return nil, err
 	}
 	if set, err := manifests.Load(cfg.Manifests); err == nil {
-		if err := gather(cfg.Against(set)); err != nil {
+		state, err := p.stateFolder(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if err := gather(cfg.Against(set, state)); err != nil {
 			return nil, err
 		}
 	}

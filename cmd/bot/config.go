@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,19 +44,32 @@ func (p *process) config(c *cli) (config, error) {
 
 // readConfig reads no secret. With Faults it gives what could be read.
 func (p *process) readConfig(c *cli) (config, error) {
-	cfg := config{file: c.Config, keys: map[spec.Provider]secret.Value{}}
-	if cfg.file == "" {
-		cfg.file = p.env["PARLOUR_CONFIG"]
+	cfg := config{file: p.env["PARLOUR_CONFIG"], keys: map[spec.Provider]secret.Value{}}
+	if c.Config != nil {
+		if cfg.file = *c.Config; cfg.file == "" {
+			return cfg, bad("--config is empty; leave it out for none")
+		}
 	}
 	var err error
 	if cfg.file != "" {
 		cfg.Config, err = manifests.LoadConfig(cfg.file)
 	}
-	if c.Manifests != "" {
-		cfg.Manifests = c.Manifests
-	}
-	if c.State != "" {
-		cfg.State = c.State
+	for _, f := range []struct {
+		name  string
+		given *string
+		to    *string
+	}{{"--manifests", c.Manifests, &cfg.Manifests}, {"--state", c.State, &cfg.State}} {
+		if f.given == nil {
+			continue
+		}
+		if *f.given == "" {
+			return cfg, bad("%s is empty; leave it out for the default", f.name)
+		}
+		abs, wrong := filepath.Abs(*f.given)
+		if wrong != nil {
+			return cfg, bad("%s: %w", f.name, wrong)
+		}
+		*f.to = abs
 	}
 	return cfg, err
 }
@@ -121,7 +135,7 @@ func (p *process) secret(ref manifests.Ref) (secret.Value, manifests.Faults, []w
 
 func readSecretFile(ref manifests.Ref) (string, []warning, *manifests.Fault) {
 	unreadable := func(what string) *manifests.Fault {
-		f := ref.Fault("the file "+ref.File+" "+what, "a file of the bot's user that holds the key alone")
+		f := ref.Fault("the file "+manifests.ShowPath(ref.File)+" "+what, "a file of the bot's user that holds the key alone")
 		return &f
 	}
 	info, err := os.Stat(ref.File)

@@ -44,11 +44,9 @@ func (e *eventsCmd) Run(ctx context.Context, p *process, c *cli) error {
 	}
 	for _, event := range events {
 		if c.JSON {
-			line, err := json.Marshal(event)
-			if err != nil {
+			if err := p.json(event); err != nil {
 				return err
 			}
-			p.print("%s", line)
 			continue
 		}
 		p.print("%s  %s  %s", event.At.Format(time.DateTime), event.Job, summary(event))

@@ -87,7 +87,7 @@ func (e *explainCmd) ids() (tiers.Identity, tiers.Place) {
 
 // preview fills in what a question of the decided tier would run.
 func (h *house) preview(ctx context.Context, x *explanation) error {
-	plan, err := h.runner.Plan(ctx, x.Decision.Tier)
+	plan, err := h.runner.Plan(ctx, x.Decision.Tier, nil)
 	x.Choice = plan.Choice
 	var none *ask.NoRunnerError
 	var refused *policy.RefusedError

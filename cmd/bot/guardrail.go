@@ -24,7 +24,7 @@ func (g *guardrailCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	plan, err := h.runner.Plan(ctx, tier)
+	plan, err := h.runner.Plan(ctx, tier, nil)
 	if err != nil {
 		return noRunner(p, err)
 	}

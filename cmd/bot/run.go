@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"parlour/guardrail"
 	"parlour/manifests"
 	"parlour/runner"
 	"parlour/runner/docs"
@@ -64,9 +62,9 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 }
 
 type cli struct {
-	Config    string           `placeholder:"FILE" help:"Configuration file (default: the variable PARLOUR_CONFIG, else none)."`
-	Manifests string           `placeholder:"DIR" help:"Folder with tiers/ and runners/ (default: the configuration's, else the shipped ones)."`
-	State     string           `placeholder:"DIR" help:"Folder for the journal (default: the configuration's, else ~/.local/state/parlour)."`
+	Config    *string          `placeholder:"FILE" help:"Configuration file (default: the variable PARLOUR_CONFIG, else none)."`
+	Manifests *string          `placeholder:"DIR" help:"Folder with tiers/ and runners/ (default: the configuration's, else the shipped ones)."`
+	State     *string          `placeholder:"DIR" help:"Folder for the journal (default: the configuration's, else ~/.local/state/parlour)."`
 	JSON      bool             `help:"Print JSON for programs."`
 	Version   kong.VersionFlag `help:"Print the version."`
 
@@ -208,24 +206,6 @@ func (p *process) complain(err error) {
 		return
 	}
 	p.note("bot: %s", err)
-}
-
-// print writes a line for a person to standard output. Control characters that
-// came from outside cannot reach the terminal.
-func (p *process) print(format string, args ...any) {
-	_, _ = fmt.Fprintln(p.stdout, guardrail.Plain(fmt.Sprintf(format, args...)))
-}
-
-// note writes a line for a person to standard error, likewise.
-func (p *process) note(format string, args ...any) {
-	_, _ = fmt.Fprintln(p.stderr, guardrail.Plain(fmt.Sprintf(format, args...)))
-}
-
-// json prints one value for programs.
-func (p *process) json(v any) error {
-	enc := json.NewEncoder(p.stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // version is what the Go toolchain recorded of the source.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"parlour/guardrail"
 	"parlour/runner"
 	"parlour/runner/policy"
 	"parlour/tiers"
@@ -114,7 +113,7 @@ func table(out io.Writer, rows []row) error {
 			}
 		}
 		cells := []string{r.Runner, orNone(strings.Join(safe, " ")), credential(r), installed(r)}
-		_, _ = fmt.Fprintln(w, guardrail.Plain(strings.Join(cells, "\t")))
+		_, _ = fmt.Fprintln(w, visible(strings.Join(cells, "\t")))
 	}
 	return w.Flush()
 }

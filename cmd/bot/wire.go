@@ -12,6 +12,7 @@ import (
 	"parlour/guardrail/secret"
 	"parlour/manifests"
 	"parlour/runner"
+	"parlour/runner/broker"
 	"parlour/runner/sandbox"
 	"parlour/runner/spec"
 	"parlour/tiers"
@@ -40,14 +41,14 @@ func (p *process) open(c *cli) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.Against(set); err != nil {
-		return nil, err
-	}
 	for _, w := range set.Warnings {
 		p.note("warning: %s; the runner is skipped", w)
 	}
 	h := &house{cfg: cfg, set: set, log: slog.New(slog.NewTextHandler(p.stderr, nil))}
 	if h.state, err = p.stateFolder(cfg); err != nil {
+		return nil, err
+	}
+	if err := cfg.Against(set, h.state); err != nil {
 		return nil, err
 	}
 	if h.secrets, err = secret.NewRedactor(cfg.secrets()...); err != nil {
@@ -74,7 +75,11 @@ func (p *process) runner(h *house) (*runner.Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the bot's own program: %w", err)
 	}
-	engine, err := sandbox.New(sandbox.Config{Self: self, Temp: os.TempDir()})
+	temp, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("find the temporary folder: %w", err)
+	}
+	engine, err := sandbox.New(sandbox.Config{Self: self, Temp: temp})
 	if err != nil {
 		return nil, err
 	}
@@ -85,16 +90,16 @@ func (p *process) runner(h *house) (*runner.Runner, error) {
 		}
 	}
 	return runner.New(runner.Config{
-		Specs:       h.set.Runners(),
-		Tiers:       policies,
-		Prefer:      p.preference(h),
-		Finder:      runner.NewFinder(p.env["PATH"], p.env["HOME"], os.Getuid()),
-		Credentials: h.cfg.credentials(),
-		Env:         p.env,
-		Self:        self,
-		Handbook:    handbook.Handbook(),
-		Index:       filepath.Join(h.state, "docs"),
-		Engine:      engine,
+		Specs:    h.set.Runners(),
+		Tiers:    policies,
+		Prefer:   p.preference(h),
+		Finder:   runner.NewFinder(p.env["PATH"], p.env["HOME"], os.Getuid()),
+		Models:   h.cfg.upstreams(),
+		Env:      p.env,
+		Self:     self,
+		Handbook: handbook.Handbook(),
+		Index:    filepath.Join(h.state, "docs"),
+		Engine:   engine,
 	})
 }
 
@@ -126,11 +131,11 @@ func (p *process) stateFolder(cfg config) (string, error) {
 	return "", bad("no state folder: HOME is not set; give one with --state")
 }
 
-// credentials says for which providers a key is configured.
-func (c config) credentials() map[spec.Provider]bool {
-	return map[spec.Provider]bool{
-		spec.Anthropic: !c.keys[spec.Anthropic].Empty(),
-		spec.OpenAI:    !c.keys[spec.OpenAI].Empty(),
-		spec.Gemini:    !c.keys[spec.Gemini].Empty(),
+// upstreams says how each provider is reached.
+func (c config) upstreams() map[spec.Provider]broker.Upstream {
+	all := map[spec.Provider]broker.Upstream{}
+	for provider, model := range c.Models {
+		all[provider] = broker.Upstream{BaseURL: model.BaseURL, Key: c.keys[provider]}
 	}
+	return all
 }

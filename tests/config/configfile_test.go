@@ -70,3 +70,37 @@ func TestAMissingConfigIsAFault(t *testing.T) {
 	var faults manifests.Faults
 	require.ErrorAs(t, err, &faults)
 }
+
+func TestRunnersCannotReachWhatTheConfigNames(t *testing.T) {
+	dir := t.TempDir()
+	private := filepath.Join(dir, "private")
+	require.NoError(t, os.MkdirAll(filepath.Join(private, "manifests", "runners"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "keys"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "tool"), 0o755))
+	require.NoError(t, os.Symlink(private, filepath.Join(dir, "link")))
+	config := filepath.Join(private, "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(
+		"model: {openai: {key: {file: "+dir+"/keys/k}}, anthropic: {key: {env: WORK_ANTHROPIC}}}\nstate: "+dir+"/link/state\n"), 0o600))
+	c, err := manifests.LoadConfig(config)
+	require.NoError(t, err)
+	// A test's folder can lie below one that is refused anyway, so the runners
+	// are judged as they are described, without reading a file.
+	for name, want := range map[string]string{
+		dir + "/private":       "overlaps with",
+		dir + "/private/state": "overlaps with",
+		dir + "/keys":          "overlaps with",
+		dir + "/keys/k":        "overlaps with",
+		dir:                    "overlaps with",
+		dir + "/tool":          "",
+	} {
+		err := c.Against(manifests.SetOf(spec.Spec{Name: "x", Origin: "x.yaml", ReadOnly: []string{name}}), filepath.Join(private, "state"))
+		if want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, want, name)
+	}
+	err = c.Against(manifests.SetOf(spec.Spec{Name: "x", Origin: "x.yaml", EnvAllow: []string{"WORK_ANTHROPIC"}}))
+	require.ErrorContains(t, err, "x.yaml: env_allow holds WORK_ANTHROPIC, which holds a secret of the bot")
+	require.NoError(t, c.Against(manifests.SetOf(spec.Spec{Name: "x", EnvAllow: []string{"TZ"}})))
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 
@@ -174,14 +175,14 @@ func TestInstalledWithoutAKeyIsSkippedBeforeAnybodyWaits(t *testing.T) {
 	}
 	require.Contains(t, skipped["agy"], "not safe for guest")
 	for name, provider := range map[string]string{"codex": "openai", "claude": "anthropic", "gemini": "gemini"} {
-		require.Equal(t, "installed, but no credential: no key for "+provider+" is configured, and this build has no model gateway yet", skipped[name])
+		require.Contains(t, skipped[name], "installed, but no credential: no key for "+provider+" is configured")
 	}
 
 	h.Env = append(h.Env, "ANTHROPIC_API_KEY=sk-ant-sentinel-0000000000")
 	config := h.Write("config.yaml", "model: {anthropic: {key: {env: ANTHROPIC_API_KEY}}}\n")
 	got := h.Bot("--config", config, "runners")
 	require.Equal(t, 0, got.Code, got.Err)
-	require.Contains(t, got.Out, "installed, but this build has no model gateway yet")
+	require.Contains(t, got.Out, "guest: claude (order from the manifest)")
 	require.NotContains(t, got.Out+got.Err, "sentinel")
 	found, err := filepath.Glob(h.Path("started-*"))
 	require.NoError(t, err)
@@ -198,6 +199,13 @@ func TestPlantedProgramsAreNotPicked(t *testing.T) {
 	got := house.Run(t, cmd)
 	require.Equal(t, 0, got.Code, got.Err)
 	require.NotContains(t, got.Out, h.Path("work"))
+	var seen struct {
+		Runners []struct{ Runner, Path string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &seen))
+	for _, r := range seen.Runners {
+		require.True(t, r.Path == "" || filepath.IsAbs(r.Path), "%s is run as %q", r.Runner, r.Path)
+	}
 }
 
 func TestTheEnvironmentReordersAndShortensOnly(t *testing.T) {
@@ -277,6 +285,38 @@ func kinds(events []ask.Event) []string {
 		out = append(out, e.Kind)
 	}
 	return out
+}
+
+func TestNothingPrintedReachesTheTerminalRaw(t *testing.T) {
+	h := house.New(t)
+	hostile := "hello \u009d world \u009b31m \x1b]0;x\x07 \u202e \u2028 end"
+	require.Equal(t, 0, h.Bot("ask", hostile).Code)
+	require.Equal(t, 0, h.Bot("ask", "--json", hostile).Code)
+	for _, got := range []house.Result{h.Bot("events"), h.Bot("events", "--json"), h.Bot("ask", "--as", hostile, "q"), h.Bot("check", "--config", hostile)} {
+		for _, r := range got.Out + got.Err {
+			require.False(t, r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl), "%q in %q", r, got.Out+got.Err)
+		}
+	}
+	for _, e := range h.Log() { // every line is valid JSON, and nothing is lost
+		if e.Kind == ask.EventRequest {
+			var header ask.RequestHeader
+			require.NoError(t, json.Unmarshal(e.Data, &header))
+			require.Contains(t, header.Fenced, "\u009d world \u009b31m")
+			require.Contains(t, header.Fenced, "end")
+		}
+	}
+}
+
+func TestAStateFolderMayBeNamedRelatively(t *testing.T) {
+	h := house.New(t)
+	got := h.Bot("ask", "--state", "here", question)
+	require.Equal(t, 0, got.Code, got.Err+got.Out)
+	require.DirExists(t, h.Path("here"))
+	for _, flag := range []string{"--state", "--manifests", "--config"} {
+		got := h.Bot("ask", flag, "", question)
+		require.Equal(t, 2, got.Code)
+		require.Contains(t, got.Err, flag+" is empty")
+	}
 }
 
 func TestTheStateFolderIsPrivate(t *testing.T) {
