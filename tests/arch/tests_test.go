@@ -30,7 +30,7 @@ func checkFakes(t *tree) (found []string) {
 			switch {
 			case !s.isTest && (p == "testing" || isOurs && within(p, "tests")):
 				found = append(found, s.at(spec)+": the product may not import "+p)
-			case strings.HasSuffix(p, "/mock") || strings.Contains(p, "gomock"):
+			case !isOurs && strings.HasSuffix(p, "/mock") || strings.Contains(p, "gomock"):
 				found = append(found, s.at(spec)+": stand-ins are written by hand, not by "+p)
 			}
 		}

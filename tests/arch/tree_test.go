@@ -147,7 +147,7 @@ func readTree(root string) (*tree, error) {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			if slices.Contains([]string{".git", "bin", "state"}, rel) {
+			if slices.Contains([]string{".git", "bin", "state"}, rel) || d.Name() == "node_modules" {
 				return filepath.SkipDir
 			}
 			return nil
