@@ -31,9 +31,10 @@ type Message struct {
 // Delegate runs a prompt under a policy. The policy that Plan gives is the one
 // from which the prompt's text is rendered and under which Run runs it.
 type Delegate interface {
-	// Plan picks a runner. It fails with an *ask.NoRunnerError or a
-	// *policy.RefusedError; the plan then holds what is known of the choice.
-	Plan(ctx context.Context, tier tiers.Tier) (ask.Plan, error)
+	// Plan picks a runner, and none of those that were tried before for the same
+	// question. It fails with an *ask.NoRunnerError or a *policy.RefusedError;
+	// the plan then holds what is known of the choice.
+	Plan(ctx context.Context, tier tiers.Tier, tried []ask.Skip) (ask.Plan, error)
 	Run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.Result
 }
 

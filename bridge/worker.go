@@ -32,7 +32,8 @@ type WorkerConfig struct {
 // Worker takes accepted questions from the journal, runs them and delivers
 // their outcomes.
 type Worker struct {
-	cfg WorkerConfig
+	cfg    WorkerConfig
+	broken chan error // why the worker cannot go on
 }
 
 // NewWorker checks the configuration.
@@ -43,7 +44,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Parallel < 1 {
 		return nil, errors.New("worker: at least one run at a time is required")
 	}
-	return &Worker{cfg}, nil
+	return &Worker{cfg: cfg, broken: make(chan error, 1)}, nil
 }
 
 // poll is the net under the journal's wake-up: how long a question can wait
@@ -75,6 +76,8 @@ func (w *Worker) Serve(ctx context.Context) error {
 func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error) {
 	select {
 	case slots <- struct{}{}:
+	case err := <-w.broken:
+		return nil, err
 	case <-ctx.Done():
 		return nil, nil
 	}
@@ -89,6 +92,8 @@ func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error
 			return job, err
 		}
 		select {
+		case err := <-w.broken:
+			return nil, err
 		case <-w.cfg.Journal.Wake():
 		case <-ticker.C:
 			if err := w.cfg.Journal.Recover(ctx); err != nil && ctx.Err() == nil {
@@ -128,33 +133,101 @@ func (w *Worker) work(ctx context.Context, job ask.Job) {
 	// The run is over and paid for: its outcome is stored even if the bot is
 	// told to stop meanwhile.
 	ctx = context.WithoutCancel(ctx)
-	if err := w.cfg.Journal.Finish(ctx, job, ended); err != nil {
-		log.Error("store outcome", "err", err)
-		return
+	switch err := w.store(ctx, job, ended); {
+	case errors.Is(err, journal.ErrStale):
+		log.Info("the question was ended meanwhile")
+	case err != nil:
+		// An outcome that is not stored is not delivered: it would be given
+		// again after the restart. The bot cannot go on without its journal.
+		select {
+		case w.broken <- fmt.Errorf("store the outcome of job %s: %w", job.ID, err):
+		default:
+		}
+	default:
+		w.cfg.Outbox.deliver(ctx, job, ended)
 	}
-	w.cfg.Outbox.deliver(ctx, job, ended)
 }
 
-// run makes the outcome of one question.
+// The waits between tries to store an outcome: about ten seconds in all, longer
+// than another process may hold the store.
+const (
+	firstWait = 40 * time.Millisecond
+	lastWait  = 6 * time.Second
+)
+
+// store keeps trying for a while: a full disk or a busy store may pass, and the
+// run cannot be repeated for nothing.
+// Guarded by tests/contract TestAnOutcomeThatCannotBeStoredStopsTheWorker.
+func (w *Worker) store(ctx context.Context, job ask.Job, ended ask.Ended) error {
+	for wait := firstWait; ; wait *= 2 {
+		err := w.cfg.Journal.Finish(ctx, job, ended)
+		if err == nil || errors.Is(err, journal.ErrStale) || wait > lastWait {
+			return err
+		}
+		w.cfg.Log.Warn("store outcome", "job", job.ID, "err", err, "again_in", wait)
+		<-time.After(wait)
+	}
+}
+
+// run makes the outcome of one question. A runner that fails is tried once more
+// where that can help, then the tier's next one; the receipt says so. The
+// built-in reader never stands in for a model in silence: then the failure is
+// the outcome.
+// Guarded by tests/contract TestAFailedRunnerIsTriedOnceMoreAndThenTheNext.
 func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
-	d := w.decideAgain(job)
-	job.Decision = d
-	if d.Tier == tiers.None {
-		return *end(job, ask.NotAllowed, d.Why), nil
+	job.Decision = w.decideAgain(job)
+	if job.Decision.Tier == tiers.None {
+		return *end(job, ask.NotAllowed, job.Decision.Why), nil
 	}
-	plan, err := w.cfg.Delegate.Plan(ctx, d.Tier)
-	if ctx.Err() != nil {
-		return ask.Ended{}, ctx.Err() // whatever Plan says now, it was not asked to the end
+	var tried []ask.Skip
+	var last *ask.Ended
+	failures := map[string]int{}
+	for {
+		plan, err := w.cfg.Delegate.Plan(ctx, job.Decision.Tier, tried)
+		switch {
+		case ctx.Err() != nil:
+			return ask.Ended{}, ctx.Err() // whatever Plan says now, it was not asked to the end
+		case last != nil && (err != nil || plan.Choice.BuiltIn):
+			return *last, nil
+		case err != nil:
+			return unplanned(job, plan, err)
+		}
+		ended, err := w.attempt(ctx, job, plan)
+		cause := ended.Outcome.Cause
+		if err != nil || plan.Choice.BuiltIn || !passing(cause) {
+			return ended, err
+		}
+		last = &ended
+		name := plan.Choice.Runner
+		if failures[name]++; failures[name] == 1 && worthRepeating(cause) {
+			continue
+		}
+		tried = append(tried, ask.Skip{Runner: name, Reason: "it failed on this question: " + string(cause)})
 	}
-	if err != nil {
-		return unplanned(job, plan, err)
+}
+
+// passing says whether another runner may do better after this cause.
+func passing(c ask.Cause) bool {
+	switch c {
+	case ask.ModelDenied, ask.Failed, ask.NotStarted:
+		return true
 	}
-	prompt, marker, err := render(d.Tier, plan.Policy, job.Question.Text)
+	return worthRepeating(c)
+}
+
+// worthRepeating says whether the same runner may do better at once.
+func worthRepeating(c ask.Cause) bool {
+	return c == ask.ModelBusy || c == ask.ModelDown || c == ask.Empty
+}
+
+// attempt runs the question once by the plan.
+func (w *Worker) attempt(ctx context.Context, job ask.Job, plan ask.Plan) (ask.Ended, error) {
+	prompt, marker, err := render(job.Decision.Tier, plan.Policy, job.Question.Text)
 	if err != nil {
 		return ask.Ended{}, err
 	}
 	// What the model will be shown is committed before it is shown.
-	if err := w.cfg.Journal.Append(ctx, job.ID, ask.EventRequest, header(d.Tier, plan, prompt)); err != nil {
+	if err := w.cfg.Journal.Append(ctx, job.ID, ask.EventRequest, header(job.Decision.Tier, plan, prompt)); err != nil {
 		return ask.Ended{}, err
 	}
 	result := w.cfg.Delegate.Run(ctx, plan, prompt)
@@ -231,5 +304,6 @@ func (w *Worker) judge(job ask.Job, plan ask.Plan, r ask.Result, marker string) 
 	ended.Receipt.Notes = plan.Policy.Notes()
 	ended.Receipt.Took = r.Took
 	ended.Receipt.Redacted = screened.Redacted
+	ended.Receipt.Egress, ended.Receipt.Tokens = r.Egress, r.Tokens
 	return ended
 }

@@ -16,7 +16,7 @@ import (
 
 // Finder looks programs up in a fixed list of folders. It never searches a
 // relative folder, so a planted program in the current folder is not found.
-// Guarded by tests/attacks TestPlantedProgramsAreNotPicked.
+// Guarded by tests/journeys TestPlantedProgramsAreNotPicked.
 type Finder struct {
 	Dirs []string // absolute folders in order; others are ignored
 	UID  int      // programs must belong to root or to this user

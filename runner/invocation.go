@@ -42,15 +42,17 @@ func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) sandbox.C
 }
 
 // invoke gives the invocation of an agent program from its manifest.
-func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effective, p ask.Prompt) (sandbox.Command, error) {
+func (r *Runner) invoke(s spec.Spec, plan ask.Plan, p ask.Prompt, token string) (sandbox.Command, error) {
+	e := plan.Policy
 	extra := s.ToolArgs[spec.ToolKey(e.Tools())]
 	if !s.Offers(e.Tools()) {
 		return sandbox.Command{}, fmt.Errorf("runner %s has no arguments for the tools %s", s.Name, spec.ToolKey(e.Tools()))
 	}
 	fill := strings.NewReplacer(
 		spec.GuardrailPlaceholder, p.Policy,
-		spec.ModelPlaceholder, model,
+		spec.ModelPlaceholder, plan.Choice.Model,
 		spec.BrokerPlaceholder, "http://"+policy.BrokerAddr,
+		spec.TokenPlaceholder, token,
 	)
 	args := []string{}
 	carried := false
@@ -65,7 +67,7 @@ func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effecti
 		question = p.Policy + "\n" + p.Fenced
 	}
 	cmd := sandbox.Command{
-		Name: s.Name, Path: path, Env: childEnv(s, r.cfg.Env, fill),
+		Name: s.Name, Path: plan.Choice.Path, Env: childEnv(s, r.cfg.Env, fill),
 		Files: s.Files, Folders: slices.Sorted(maps.Values(s.ConfigEnv)), Mounts: readOnly(s.ReadOnly),
 	}
 	cmd.Args, cmd.Stdin = place(s, args, question)
@@ -77,6 +79,9 @@ func (r *Runner) invoke(s spec.Spec, path string, model string, e policy.Effecti
 func place(s spec.Spec, args []string, question string) (argv []string, stdin []byte) {
 	switch {
 	case s.Prompt == spec.ByFile || len(question) > maxArgument:
+		if s.StdinArg != "" {
+			args = append(args, s.StdinArg)
+		}
 		return args, []byte(question)
 	case s.Prompt == spec.ByFlag:
 		return append(args, s.PromptFlag+question), nil
@@ -129,7 +134,7 @@ type Preview struct {
 
 // Preview gives the invocation that Run would start for the plan and prompt.
 func (r *Runner) Preview(ctx context.Context, plan ask.Plan, p ask.Prompt) (Preview, error) {
-	cmd, err := r.command(ctx, plan, p)
+	cmd, err := r.command(ctx, plan, p, "<token>")
 	if err != nil {
 		return Preview{}, err
 	}

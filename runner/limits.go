@@ -36,7 +36,8 @@ func (l *life) end() {
 
 // capped keeps what is written up to a limit of bytes, calls over once at the
 // first byte beyond it and drops the rest, so that memory stays bounded however
-// much a run prints. Guarded by tests/attacks TestFloodIsStopped.
+// much a run prints. Guarded by TestCappedKeepsMemoryBounded and tests/attacks
+// TestFloodIsStopped.
 type capped struct {
 	limit int64
 	life  *life

@@ -18,42 +18,52 @@ type Fact struct {
 	Barrier    string // why this build cannot drive it; empty: it can
 }
 
+// Demand is what a tier asks of its runner.
+type Demand struct {
+	Tier   ask.Tier
+	Tools  []policy.Tool
+	Models map[spec.Provider]string
+	Order  []string
+}
+
 // Pick gives the first runner of the order that is safe for the tier, installed,
 // has a credential and can be driven with the tier's tools, with the reason for
 // each one before it and for none after it. It is pure, and the zero Fact is
 // never picked.
-func Pick(tier ask.Tier, tools []policy.Tool, order []string, facts map[string]Fact) ask.Choice {
+func Pick(d Demand, facts map[string]Fact) ask.Choice {
 	choice := ask.Choice{Skipped: []ask.Skip{}}
-	for _, name := range order {
+	for _, name := range d.Order {
 		fact, known := facts[name]
-		if reason := skip(tier, tools, fact, known); reason != "" {
+		if reason := d.skip(fact, known); reason != "" {
 			choice.Skipped = append(choice.Skipped, ask.Skip{Runner: name, Reason: reason})
 			continue
 		}
 		choice.Runner, choice.Path = name, fact.Path
 		// The built-in reader is the bot itself and needs no proof. Nothing
 		// else has passed a battery yet.
-		choice.Proven = fact.Spec.BuiltIn
+		choice.Proven, choice.BuiltIn = fact.Spec.BuiltIn, fact.Spec.BuiltIn
 		break
 	}
 	return choice
 }
 
-func skip(tier ask.Tier, tools []policy.Tool, f Fact, known bool) string {
-	verdict := f.Spec.Safe.For(tier.String())
+func (d Demand) skip(f Fact, known bool) string {
+	verdict := f.Spec.Safe.For(d.Tier.String())
 	switch {
 	case !known:
 		return "no manifest describes it, or the manifest is faulty"
 	case !verdict.OK:
-		return "not safe for " + tier.String() + ": " + verdict.Reason
+		return "not safe for " + d.Tier.String() + ": " + verdict.Reason
 	case f.Path == "":
 		return f.Missing
 	case f.Spec.NeedsModel() && !f.Credential:
 		return "installed, but no credential: " + also("no key for "+string(f.Spec.Provider)+" is configured", f.Barrier)
 	case f.Barrier != "":
 		return "installed, but " + f.Barrier
-	case !f.Spec.Offers(tools):
-		return "it cannot be limited to the tools " + spec.ToolKey(tools)
+	case !f.Spec.Offers(d.Tools):
+		return "it cannot be limited to the tools " + spec.ToolKey(d.Tools)
+	case f.Spec.NeedsModel() && d.Models[f.Spec.Provider] == "":
+		return "the tier's manifest names no model of " + string(f.Spec.Provider)
 	}
 	return ""
 }
@@ -70,7 +80,7 @@ func also(first, second string) string {
 func (r *Runner) Facts() map[string]Fact {
 	facts := make(map[string]Fact, len(r.specs))
 	for name, s := range r.specs {
-		f := Fact{Spec: s, Credential: r.cfg.Credentials[s.Provider], Barrier: barrier(s)}
+		f := Fact{Spec: s, Credential: !r.cfg.Models[s.Provider].Key.Empty(), Barrier: barrier(s)}
 		if s.BuiltIn {
 			f.Path = r.cfg.Self
 		} else {
@@ -83,10 +93,10 @@ func (r *Runner) Facts() map[string]Fact {
 
 // barrier names what this build lacks for a runner.
 func barrier(s spec.Spec) string {
-	if s.NeedsModel() {
-		return "this build has no model gateway yet"
-	}
-	if s.Answer != spec.Text {
+	switch {
+	case s.NeedsModel() && protocols()[s.Provider] == "":
+		return "this build has no model gateway for " + string(s.Provider) + " yet"
+	case s.Answer == spec.GeminiJSON:
 		return "its answer format " + string(s.Answer) + " is not decoded by this build"
 	}
 	return ""

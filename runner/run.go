@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"parlour/bridge/ask"
+	"parlour/runner/broker"
 	"parlour/runner/docs"
 	"parlour/runner/policy"
 	"parlour/runner/sandbox"
+	"parlour/runner/spec"
 )
 
 // maxNoise is how much a run may print on stderr before it is stopped.
@@ -34,20 +36,37 @@ func (r *Runner) Run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.
 }
 
 func (r *Runner) run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.Result {
-	command, err := r.command(ctx, plan, prompt)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	life := newLife(plan.Policy.Limits().Stall, func() { stop(errStalled) })
+	defer life.end()
+	session, err := r.gateway(ctx, plan, broker.Hooks{Alive: life.sign, End: stop})
 	if err != nil {
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}
-	return r.watch(ctx, plan.Policy, command)
+	command, err := r.command(ctx, plan, prompt, token(session))
+	if err != nil {
+		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
+	}
+	return r.watch(ctx, plan.Policy, r.specs[plan.Choice.Runner].Answer, session, life, command)
 }
 
-func (r *Runner) command(ctx context.Context, plan ask.Plan, p ask.Prompt) (sandbox.Command, error) {
+// token gives the run's token for the program, which is worth nothing outside
+// of its own sandbox and after its end.
+func token(session *broker.Session) string {
+	if session == nil {
+		return ""
+	}
+	return session.Token().Reveal()
+}
+
+func (r *Runner) command(ctx context.Context, plan ask.Plan, p ask.Prompt, token string) (sandbox.Command, error) {
 	s, ok := r.specs[plan.Choice.Runner]
 	if !ok {
 		return sandbox.Command{}, fmt.Errorf("unknown runner %q", plan.Choice.Runner)
 	}
 	if !s.BuiltIn {
-		return r.invoke(s, plan.Choice.Path, "", plan.Policy, p)
+		return r.invoke(s, plan, p, token)
 	}
 	index, err := docs.Ensure(ctx, r.cfg.Handbook, r.cfg.Index)
 	if err != nil {
@@ -59,17 +78,16 @@ func (r *Runner) command(ctx context.Context, plan ask.Plan, p ask.Prompt) (sand
 // watch starts the command and holds it to the limits of wall clock, silence
 // and output. Every way out leaves no process behind; that is the sandbox's
 // promise, and Wait keeps it.
-func (r *Runner) watch(ctx context.Context, e policy.Effective, cmd sandbox.Command) ask.Result {
-	limits := e.Limits()
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.Wall, errWall)
+func (r *Runner) watch(ctx context.Context, e policy.Effective, format spec.Format, session *broker.Session, l *life, cmd sandbox.Command) ask.Result {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.Limits().Wall, errWall)
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-
-	life := newLife(limits.Stall, func() { stop(errStalled) })
-	defer life.end()
-	out := &capped{limit: limits.Answer, life: life, over: func() { stop(errTooMuch) }}
-	noise := &capped{limit: maxNoise, life: life, over: func() { stop(errTooMuch) }}
+	if l == nil {
+		l = newLife(0, nil)
+	}
+	out := &capped{limit: outputLimit(e, format), life: l, over: func() { stop(errTooMuch) }}
+	noise := &capped{limit: maxNoise, life: l, over: func() { stop(errTooMuch) }}
 	cmd.Stdout, cmd.Stderr = out, noise
 
 	run, err := r.cfg.Engine.Start(ctx, e, cmd)
@@ -79,18 +97,52 @@ func (r *Runner) watch(ctx context.Context, e policy.Effective, cmd sandbox.Comm
 		}
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}
+	serve(session, run.Listener())
 	exit, err := run.Wait()
+	result := ask.Result{}
+	if session != nil {
+		_ = session.Close() // the listener is the run's and has ended with it
+		res := session.Result()
+		result.Egress, result.Tokens = res.Receipt.String(), res.Usage.Total()
+		if cause, known := modelCause(seen(res)); known {
+			result.Cause, result.Detail = cause, describe(seen(res), exit, noise)
+			return result
+		}
+	}
 	if cause, stopped := stopCause(ctx); stopped {
-		return ask.Result{Cause: cause, Detail: describe(context.Cause(ctx), exit, noise)}
+		result.Cause, result.Detail = cause, describe(context.Cause(ctx), exit, noise)
+		return result
 	}
-	if err != nil || exit.Code != 0 || exit.Signal != 0 {
-		return ask.Result{Cause: ask.Failed, Detail: describe(err, exit, noise)}
+	said := decode(format, out.String())
+	if err != nil || exit.Code != 0 || exit.Signal != 0 || said.failed != "" {
+		result.Cause, result.Detail = ask.Failed, describe(err, exit, noise)
+		return result
 	}
-	answer := out.String()
-	if strings.Trim(answer, " \t\r\n\ufeff") == "" {
-		return ask.Result{Cause: ask.Empty, Detail: describe(nil, exit, noise)}
+	return answered(result, said, session, describe(nil, exit, noise))
+}
+
+// outputLimit bounds what a program prints. A format that repeats the answer in
+// pieces may print it several times over.
+func outputLimit(e policy.Effective, format spec.Format) int64 {
+	if format == spec.Text {
+		return e.Limits().Answer
 	}
-	return ask.Result{Answer: answer}
+	return 32*e.Limits().Answer + 8<<20
+}
+
+// answered takes the answer from where it cannot be forged: from what the
+// gateway relayed, and from standard output only where there is no model.
+func answered(result ask.Result, said report, session *broker.Session, detail string) ask.Result {
+	answer := said.answer
+	if session != nil {
+		answer = session.Result().Answer
+	}
+	if strings.Trim(answer, " \t\r\n\ufeff") == "" || !said.ended {
+		result.Cause, result.Detail = ask.Empty, detail
+		return result
+	}
+	result.Answer = answer
+	return result
 }
 
 // stopCause gives the cause for which the run was stopped, if it was.
@@ -104,6 +156,9 @@ func stopCause(ctx context.Context) (ask.Cause, bool) {
 		return ask.Stalled, true
 	case errors.Is(err, errTooMuch):
 		return ask.TooMuch, true
+	}
+	if cause, known := modelCause(context.Cause(ctx)); known {
+		return cause, true
 	}
 	return ask.Interrupted, true
 }

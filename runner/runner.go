@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parlour/bridge/ask"
+	"parlour/runner/broker"
 	"parlour/runner/policy"
 	"parlour/runner/sandbox"
 	"parlour/runner/spec"
@@ -30,22 +31,23 @@ type TierPolicy struct {
 
 // Config is everything that a Runner needs. Nothing is read from the process.
 type Config struct {
-	Specs       []spec.Spec
-	Tiers       map[ask.Tier]TierPolicy
-	Prefer      Preference
-	Finder      Finder
-	Credentials map[spec.Provider]bool // providers with a configured key
-	Env         map[string]string      // the bot's environment, for the allow-lists
-	Self        string                 // absolute path of the bot's own program
-	Handbook    fs.FS
-	Index       string // folder for document indexes
-	Engine      *sandbox.Engine
+	Specs    []spec.Spec
+	Tiers    map[ask.Tier]TierPolicy
+	Prefer   Preference
+	Finder   Finder
+	Models   map[spec.Provider]broker.Upstream // without a key there is no credential
+	Env      map[string]string                 // the bot's environment, for the allow-lists
+	Self     string                            // absolute path of the bot's own program
+	Handbook fs.FS
+	Index    string // folder for document indexes
+	Engine   *sandbox.Engine
 }
 
 // Runner implements the bridge's delegate.
 type Runner struct {
 	cfg   Config
 	specs map[string]spec.Spec
+	flags flagMemory
 }
 
 // New checks the configuration. Two specs of one name are an error.
@@ -63,12 +65,17 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Choose picks a runner for the tier as Plan would, without asking the host for
-// a sandbox.
-func (r *Runner) Choose(tier ask.Tier) ask.Choice {
-	order, origin := r.cfg.Prefer.order(r.cfg.Tiers[tier].List)
-	choice := Pick(tier, r.cfg.Tiers[tier].Wish.Tools, order, r.Facts())
+// Choose picks a runner for the tier as Plan would, without starting anything.
+func (r *Runner) Choose(tier ask.Tier) ask.Choice { return r.choose(tier, r.Facts()) }
+
+func (r *Runner) choose(tier ask.Tier, facts map[string]Fact) ask.Choice {
+	p := r.cfg.Tiers[tier]
+	order, origin := r.cfg.Prefer.order(p.List)
+	choice := Pick(Demand{Tier: tier, Tools: p.Wish.Tools, Models: p.Models, Order: order}, facts)
 	choice.Origin = origin
+	if s := r.specs[choice.Runner]; s.NeedsModel() {
+		choice.Model = p.Models[s.Provider]
+	}
 	return choice
 }
 
@@ -76,15 +83,38 @@ func (r *Runner) Choose(tier ask.Tier) ask.Choice {
 func (r *Runner) Host(ctx context.Context) policy.Capabilities { return r.cfg.Engine.Probe(ctx) }
 
 // Plan picks a runner for the tier and the policy under which it will run. It
-// fails with an ask.NoRunnerError, or with a policy.RefusedError where the host
-// cannot enforce what the tier requires; the plan then still holds the choice.
-func (r *Runner) Plan(ctx context.Context, tier ask.Tier) (ask.Plan, error) {
-	choice := r.Choose(tier)
-	if choice.Runner == "" {
-		return ask.Plan{Choice: choice}, &ask.NoRunnerError{Choice: choice}
+// passes over those that were tried before for the same question, and those
+// whose program lacks a flag that its manifest requires. It fails with an
+// ask.NoRunnerError, or with a policy.RefusedError where the host cannot enforce
+// what the tier requires; the plan then still holds the choice.
+func (r *Runner) Plan(ctx context.Context, tier ask.Tier, tried []ask.Skip) (ask.Plan, error) {
+	facts := r.Facts()
+	for _, t := range tried {
+		f := facts[t.Runner]
+		f.Barrier = t.Reason
+		facts[t.Runner] = f
 	}
-	e, err := r.narrow(ctx, tier, r.specs[choice.Runner])
-	return ask.Plan{Choice: choice, Policy: e}, err
+	for {
+		choice := r.choose(tier, facts)
+		if choice.Runner == "" {
+			return ask.Plan{Choice: choice}, &ask.NoRunnerError{Choice: choice}
+		}
+		s := r.specs[choice.Runner]
+		e, err := r.narrow(ctx, tier, s)
+		if err != nil {
+			return ask.Plan{Choice: choice}, err
+		}
+		lacks, err := r.lacking(ctx, s, choice.Path)
+		if err != nil {
+			return ask.Plan{Choice: choice}, err
+		}
+		if lacks == "" {
+			return ask.Plan{Choice: choice, Policy: e}, nil
+		}
+		f := facts[choice.Runner]
+		f.Barrier = lacks
+		facts[choice.Runner] = f
+	}
 }
 
 // narrow makes the policy of a run. A host without a sandbox serves the

@@ -103,7 +103,7 @@ func TestTheQuestionIsNeverFirstAndNeverSplit(t *testing.T) {
 	r := &Runner{}
 	for name, s := range shapes {
 		for _, q := range hostile {
-			cmd, err := r.invoke(s, "/bin/x", "m1", e, ask.Prompt{Policy: "POLICY", Question: q, Fenced: "FENCE " + q})
+			cmd, err := r.invoke(s, ask.Plan{Policy: e, Choice: ask.Choice{Path: "/bin/x", Model: "m1"}}, ask.Prompt{Policy: "POLICY", Question: q, Fenced: "FENCE " + q}, "")
 			require.NoError(t, err)
 			args := cmd.Args
 			holding := 0

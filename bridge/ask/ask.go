@@ -35,11 +35,13 @@ type Skip struct {
 
 // Choice is the result of picking a runner.
 type Choice struct {
-	Runner  string `json:"runner"`  // empty: none is safe and installed
-	Path    string `json:"path"`    // absolute path of the program
-	Skipped []Skip `json:"skipped"` // in the order of the list
-	Origin  string `json:"origin"`  // where the order came from: environment, config, manifest
-	Proven  bool   `json:"proven"`  // the program passed the canary battery on this host
+	Runner  string `json:"runner"`   // empty: none is safe and installed
+	Path    string `json:"path"`     // absolute path of the program
+	Skipped []Skip `json:"skipped"`  // in the order of the list
+	Origin  string `json:"origin"`   // where the order came from: environment, config, manifest
+	Proven  bool   `json:"proven"`   // the program passed the canary battery on this host
+	BuiltIn bool   `json:"built_in"` // the bot's own reader of documents
+	Model   string `json:"model,omitempty"`
 }
 
 // Plan is a choice together with the policy under which exactly it will run.
@@ -70,6 +72,8 @@ type Result struct {
 	Answer string
 	Cause  Cause  // NoCause: answered
 	Detail string // for the operator's log, never for chat
+	Egress string // what left the sandbox for the model, in one line; empty: nothing could
+	Tokens int    // of the model, all kinds together
 	Took   time.Duration
 }
 
@@ -91,21 +95,26 @@ type Cause string
 // The causes.
 const (
 	NoCause     Cause = ""
-	NoRunner    Cause = "no-runner"   // none is safe, installed and allowed
-	NoSandbox   Cause = "no-sandbox"  // the host cannot enforce the policy
-	NotAllowed  Cause = "not-allowed" // the tier is none
-	TooLong     Cause = "too-long"    // the question is longer than MaxQuestion
-	TooFast     Cause = "too-fast"    // this person asked too often within a minute
-	Busy        Cause = "busy"        // this person has too many questions waiting
-	WallClock   Cause = "wall-clock"  // the whole run took too long
-	Stalled     Cause = "stalled"     // nothing came for too long
-	TooMuch     Cause = "too-much"    // more output than the limit
-	Empty       Cause = "empty"       // exit 0 without an answer
-	Failed      Cause = "failed"      // the program failed
-	NotStarted  Cause = "not-started" // the program or its sandbox did not start
-	AskerGone   Cause = "asker-gone"  // the terminal that asked is gone
-	Interrupted Cause = "interrupted" // the person or the operator stopped it
-	GaveUp      Cause = "gave-up"     // the bot died over it too often
+	NoRunner    Cause = "no-runner"    // none is safe, installed and allowed
+	NoSandbox   Cause = "no-sandbox"   // the host cannot enforce the policy
+	NotAllowed  Cause = "not-allowed"  // the tier is none
+	TooLong     Cause = "too-long"     // the question is longer than MaxQuestion
+	TooFast     Cause = "too-fast"     // this person asked too often within a minute
+	Busy        Cause = "busy"         // this person has too many questions waiting
+	WallClock   Cause = "wall-clock"   // the whole run took too long
+	Stalled     Cause = "stalled"      // nothing came for too long
+	TooMuch     Cause = "too-much"     // more output than the limit
+	Empty       Cause = "empty"        // exit 0 without an answer
+	Failed      Cause = "failed"       // the program failed
+	ModelDenied Cause = "model-denied" // the provider refused the key
+	ModelBusy   Cause = "model-busy"   // the provider asked to come later
+	ModelDown   Cause = "model-down"   // the provider did not answer, or broke off
+	ModelLimit  Cause = "model-limit"  // requests, bytes or tokens of the run were used up
+	ToolCall    Cause = "tool-call"    // the model called a tool that the run does not have
+	NotStarted  Cause = "not-started"  // the program or its sandbox did not start
+	AskerGone   Cause = "asker-gone"   // the terminal that asked is gone
+	Interrupted Cause = "interrupted"  // the person or the operator stopped it
+	GaveUp      Cause = "gave-up"      // the bot died over it too often
 )
 
 // Outcome is the end of an accepted message.
@@ -126,6 +135,8 @@ type Receipt struct {
 	Notes      []string      `json:"notes,omitempty"`
 	Took       time.Duration `json:"took_ns"`
 	Redacted   int           `json:"redacted,omitempty"` // secrets taken out of the answer
+	Egress     string        `json:"egress,omitempty"`
+	Tokens     int           `json:"tokens,omitempty"`
 }
 
 // Event is one line of a conversation's log. Data is JSON of a type that

@@ -27,6 +27,16 @@ func Sentence(c Cause) string {
 		return "The assistant ended without an answer. Please ask again."
 	case Failed:
 		return "The assistant failed, so there is no answer. Please ask again, or tell the operator."
+	case ModelDenied:
+		return "The model's provider did not accept the bot, so there is no answer. Please tell the operator."
+	case ModelBusy:
+		return "The model's provider has too much to do right now, so there is no answer. Please ask again later."
+	case ModelDown:
+		return "The model's provider did not answer, so there is no answer. Please ask again later."
+	case ModelLimit:
+		return "The answer needed more of the model than one run may use, so I stopped it. A smaller question may work."
+	case ToolCall:
+		return "The assistant tried something that it may not do here, so I stopped it. Please ask differently."
 	case NotStarted:
 		return "The assistant could not be started, so nothing was run. Please tell the operator."
 	case AskerGone:
@@ -48,7 +58,7 @@ func KindOf(c Cause) Kind {
 		return Refused
 	case AskerGone, Interrupted:
 		return Cancelled
-	case WallClock, Stalled, GaveUp:
+	case WallClock, Stalled, ModelLimit, GaveUp:
 		return Expired
 	}
 	return Unavailable

@@ -19,6 +19,9 @@ func Line(ended ask.Ended) string {
 	}
 	parts = append(parts, "sandbox "+orNone(r.Rung))
 	parts = append(parts, r.Notes...)
+	if r.Choice.Model != "" {
+		parts = append(parts, fmt.Sprintf("model %s, %d tokens", r.Choice.Model, r.Tokens))
+	}
 	if r.Redacted > 0 {
 		parts = append(parts, fmt.Sprintf("secrets taken out: %d", r.Redacted))
 	}

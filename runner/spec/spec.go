@@ -87,10 +87,12 @@ type Spec struct {
 	NeedsFlags []string // each must occur in the output of HelpArgs
 	HelpArgs   []string
 
-	Args       []string            // before the tool arguments
-	ToolArgs   map[string][]string // key: the tools sorted and joined by "+", "none" for none
+	Args       []string                 // before the tool arguments
+	ToolArgs   map[string][]string      // key: the tools sorted and joined by "+", "none" for none
+	WireTools  map[policy.Tool][]string // the names by which the CLI offers a tool to its model
 	Prompt     PromptBy
 	PromptFlag string // for ByFlag, such as "--prompt="
+	StdinArg   string // last argument where the question comes on standard input, such as "-"
 	Answer     Format
 
 	Env       map[string]string // literal values, placeholders allowed
@@ -121,6 +123,15 @@ func ToolKey(tools []policy.Tool) string {
 func (s Spec) Offers(tools []policy.Tool) bool {
 	_, ok := s.ToolArgs[ToolKey(tools)]
 	return ok || len(tools) == 0 || s.BuiltIn
+}
+
+// OnTheWire gives the names of the policy's tools in a model request.
+func (s Spec) OnTheWire(tools []policy.Tool) []string {
+	names := []string{}
+	for _, t := range tools {
+		names = append(names, s.WireTools[t]...)
+	}
+	return names
 }
 
 // NeedsModel says whether the runner talks to a model.

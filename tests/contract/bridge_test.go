@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,14 +24,16 @@ import (
 
 // delegate is a runner that a test scripts.
 type delegate struct {
-	plan func(tiers.Tier) (ask.Plan, error)
+	plan func(tiers.Tier, []ask.Skip) (ask.Plan, error)
 	run  func(context.Context, ask.Prompt) ask.Result
 
 	mu   sync.Mutex
 	seen []ask.Prompt
 }
 
-func (d *delegate) Plan(_ context.Context, tier tiers.Tier) (ask.Plan, error) { return d.plan(tier) }
+func (d *delegate) Plan(_ context.Context, tier tiers.Tier, tried []ask.Skip) (ask.Plan, error) {
+	return d.plan(tier, tried)
+}
 
 func (d *delegate) Run(ctx context.Context, _ ask.Plan, p ask.Prompt) ask.Result {
 	d.mu.Lock()
@@ -43,7 +46,7 @@ func answers(text string) *delegate {
 	return &delegate{plan: planned, run: func(context.Context, ask.Prompt) ask.Result { return ask.Result{Answer: text} }}
 }
 
-func planned(tiers.Tier) (ask.Plan, error) {
+func planned(tiers.Tier, []ask.Skip) (ask.Plan, error) {
 	e, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Limits: policy.Limits{
 		Wall: time.Minute, Memory: 1, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1000,
 	}}, policy.Capabilities{Rung: policy.RungFull, Filesystem: policy.Enforced, Network: policy.Enforced, Processes: policy.Enforced})
@@ -197,6 +200,8 @@ func TestNamesBotsAndDirectMessagesGetNothing(t *testing.T) {
 		"an unknown kind":            func(i *tiers.Identity, _ *tiers.Place) { i.Kind = tiers.UnknownKind },
 		"a direct message":           func(_ *tiers.Identity, p *tiers.Place) { p.Direct = true },
 		"no guild":                   func(i *tiers.Identity, p *tiers.Place) { i.Workspace, p.Workspace = "", "" },
+		"another organisation":       func(i *tiers.Identity, _ *tiers.Place) { i.External = true },
+		"a place elsewhere":          func(_ *tiers.Identity, p *tiers.Place) { p.Platform = tiers.Slack },
 		"no author":                  func(i *tiers.Identity, _ *tiers.Place) { i.User = "" },
 	} {
 		i, p := person, place
@@ -329,7 +334,9 @@ func TestEachRefusalOfAPlanHasItsOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := answers("x")
-			d.plan = func(tiers.Tier) (ask.Plan, error) { return ask.Plan{Choice: ask.Choice{Skipped: skipped}}, c.err }
+			d.plan = func(tiers.Tier, []ask.Skip) (ask.Plan, error) {
+				return ask.Plan{Choice: ask.Choice{Skipped: skipped}}, c.err
+			}
 			b := openBot(t, t.TempDir(), d)
 			b.work(book(someRules))
 			b.accept(message("1", "guest", "why?"))
@@ -343,6 +350,88 @@ func TestEachRefusalOfAPlanHasItsOutcome(t *testing.T) {
 			require.Empty(t, d.seen, "nothing ran")
 		})
 	}
+}
+
+// chain is a delegate with several runners, each of which ends as it is told.
+func chain(order []string, ends map[string][]ask.Cause) *delegate {
+	d := &delegate{}
+	var current string
+	runs := map[string]int{}
+	d.plan = func(_ tiers.Tier, tried []ask.Skip) (ask.Plan, error) {
+		plan, err := planned(0, nil)
+		for _, name := range order {
+			skipped := slices.ContainsFunc(tried, func(s ask.Skip) bool { return s.Runner == name })
+			if !skipped {
+				current = name
+				plan.Choice = ask.Choice{Runner: name, Skipped: tried, BuiltIn: name == "docs"}
+				return plan, err
+			}
+		}
+		return ask.Plan{}, &ask.NoRunnerError{Choice: ask.Choice{Skipped: tried}}
+	}
+	d.run = func(context.Context, ask.Prompt) ask.Result {
+		n := runs[current]
+		runs[current]++
+		if causes := ends[current]; n < len(causes) && causes[n] != ask.NoCause {
+			return ask.Result{Cause: causes[n], Detail: "scripted"}
+		}
+		return ask.Result{Answer: "by " + current}
+	}
+	return d
+}
+
+func TestAFailedRunnerIsTriedOnceMoreAndThenTheNext(t *testing.T) {
+	all := []string{"claude", "codex", "docs"}
+	for name, c := range map[string]struct {
+		order []string
+		ends  map[string][]ask.Cause
+		want  string // answer, or cause
+		runs  int
+	}{
+		"busy once":             {all, map[string][]ask.Cause{"claude": {ask.ModelBusy}}, "by claude", 2},
+		"busy twice":            {all, map[string][]ask.Cause{"claude": {ask.ModelBusy, ask.ModelBusy}}, "by codex", 3},
+		"empty twice":           {all, map[string][]ask.Cause{"claude": {ask.Empty, ask.Empty}}, "by codex", 3},
+		"key refused":           {all, map[string][]ask.Cause{"claude": {ask.ModelDenied}}, "by codex", 2},
+		"failed":                {all, map[string][]ask.Cause{"claude": {ask.Failed}}, "by codex", 2},
+		"never to docs":         {all, map[string][]ask.Cause{"claude": {ask.Failed}, "codex": {ask.ModelDown, ask.ModelDown}}, string(ask.ModelDown), 3},
+		"nothing else":          {[]string{"claude"}, map[string][]ask.Cause{"claude": {ask.Failed}}, string(ask.Failed), 1},
+		"too slow is an end":    {all, map[string][]ask.Cause{"claude": {ask.WallClock}}, string(ask.WallClock), 1},
+		"a tool call is an end": {all, map[string][]ask.Cause{"claude": {ask.ToolCall}}, string(ask.ToolCall), 1},
+		"docs alone":            {[]string{"docs"}, map[string][]ask.Cause{"docs": {ask.Empty}}, string(ask.Empty), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBot(t, t.TempDir(), chain(c.order, c.ends))
+			b.work(book(someRules))
+			b.accept(message("1", "guest", "why?"))
+			ended := b.next()
+			b.stop()
+			if ended.Outcome.Kind == ask.Answered {
+				require.Equal(t, c.want, ended.Outcome.Text)
+			} else {
+				require.Equal(t, c.want, string(ended.Outcome.Cause))
+			}
+			require.Len(t, b.delegate.seen, c.runs)
+			if ended.Receipt.Choice.Runner == "codex" {
+				require.Contains(t, ended.Receipt.Choice.Skipped[0].Reason, "it failed on this question: ")
+			}
+		})
+	}
+}
+
+func TestAnOutcomeThatCannotBeStoredStopsTheWorker(t *testing.T) {
+	b := openBot(t, t.TempDir(), nil)
+	b.delegate = &delegate{plan: planned, run: func(context.Context, ask.Prompt) ask.Result {
+		_ = b.journal.Close() // from here on nothing can be stored
+		return ask.Result{Answer: "paid for"}
+	}}
+	w, err := bridge.NewWorker(bridge.WorkerConfig{
+		Book: book(someRules), Journal: b.journal, Delegate: b.delegate, Outbox: b.outbox(), Parallel: 1,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	require.NoError(t, err)
+	b.accept(message("1", "guest", "why?"))
+	require.ErrorContains(t, w.Serve(t.Context()), "closed")
+	require.Empty(t, b.mail.got, "what is not stored is not delivered")
 }
 
 func TestAnInterruptedQuestionIsRunAgainAfterTheRestart(t *testing.T) {
@@ -416,7 +505,7 @@ func TestTheZeroAskingAdmitsNothing(t *testing.T) {
 func TestEveryCauseHasItsSentenceAndItsKind(t *testing.T) {
 	causes := []ask.Cause{
 		ask.NoRunner, ask.NoSandbox, ask.NotAllowed, ask.TooLong, ask.TooFast, ask.Busy, ask.WallClock, ask.Stalled, ask.TooMuch,
-		ask.Empty, ask.Failed, ask.NotStarted, ask.AskerGone, ask.Interrupted, ask.GaveUp,
+		ask.Empty, ask.Failed, ask.NotStarted, ask.ModelDenied, ask.ModelBusy, ask.ModelDown, ask.ModelLimit, ask.ToolCall, ask.AskerGone, ask.Interrupted, ask.GaveUp,
 	}
 	seen := map[string]ask.Cause{}
 	for _, c := range causes {

@@ -60,7 +60,7 @@ func TestPickOverAllCombinations(t *testing.T) {
 					want = name
 				}
 			}
-			choice := runner.Pick(tiers.Guest, nil, guest.Runners, facts(t, set, installed))
+			choice := runner.Pick(runner.Demand{Tier: tiers.Guest, Models: guest.Models, Order: guest.Runners}, facts(t, set, installed))
 			require.Equal(t, want, choice.Runner)
 			require.Equal(t, "/bin/"+want, choice.Path)
 			require.Equal(t, want == "docs", choice.Proven)
@@ -85,7 +85,7 @@ func TestAgyIsNeverPickedForAnyTier(t *testing.T) {
 	set, err := manifests.Load("")
 	require.NoError(t, err)
 	for _, tier := range tiers.All() {
-		choice := runner.Pick(tier, nil, []string{"agy"}, facts(t, set, agents))
+		choice := runner.Pick(runner.Demand{Tier: tier, Order: []string{"agy"}}, facts(t, set, agents))
 		require.Empty(t, choice.Runner, tier)
 		require.Len(t, choice.Skipped, 1)
 	}
@@ -104,21 +104,22 @@ func TestEachReasonForASkip(t *testing.T) {
 		"not installed":        {runner.Fact{Spec: claude, Missing: "not installed", Credential: true}, "not installed"},
 		"found but unusable":   {runner.Fact{Spec: claude, Missing: "found at /x/claude, but it is not executable"}, "found at /x/claude, but it is not executable"},
 		"cannot be driven yet": {runner.Fact{Spec: claude, Path: "/bin/claude", Credential: true, Barrier: "there is no gateway"}, "installed, but there is no gateway"},
+		"no model named":       {runner.Fact{Spec: claude, Path: "/bin/claude", Credential: true}, "the tier's manifest names no model of anthropic"},
 		"the zero fact":        {runner.Fact{}, "not safe for guest: "},
 	}
 	for name, c := range cases {
-		choice := runner.Pick(tiers.Guest, nil, []string{"claude"}, map[string]runner.Fact{"claude": c.fact})
+		choice := runner.Pick(runner.Demand{Tier: tiers.Guest, Order: []string{"claude"}}, map[string]runner.Fact{"claude": c.fact})
 		require.Empty(t, choice.Runner, name)
 		require.Equal(t, []ask.Skip{{Runner: "claude", Reason: c.want}}, choice.Skipped, name)
 	}
 	codex, ok := set.Runner("codex")
 	require.True(t, ok)
 	fact := map[string]runner.Fact{"codex": {Spec: codex, Path: "/bin/codex", Credential: true}}
-	choice := runner.Pick(tiers.Guest, []policy.Tool{policy.Search, policy.Read}, []string{"codex"}, fact)
+	choice := runner.Pick(runner.Demand{Tier: tiers.Guest, Tools: []policy.Tool{policy.Search, policy.Read}, Order: []string{"codex"}}, fact)
 	require.Equal(t, []ask.Skip{{Runner: "codex", Reason: "it cannot be limited to the tools read+search"}}, choice.Skipped)
 
-	choice = runner.Pick(tiers.Guest, nil, []string{"mystery"}, nil)
+	choice = runner.Pick(runner.Demand{Tier: tiers.Guest, Order: []string{"mystery"}}, nil)
 	require.Equal(t, []ask.Skip{{Runner: "mystery", Reason: "no manifest describes it, or the manifest is faulty"}}, choice.Skipped)
-	require.Empty(t, runner.Pick(tiers.None, nil, []string{"docs"}, facts(t, set, nil)).Runner, "the tier none has no runner")
-	require.Empty(t, runner.Pick(tiers.Guest, nil, nil, facts(t, set, agents)).Runner, "an empty list picks nothing")
+	require.Empty(t, runner.Pick(runner.Demand{Order: []string{"docs"}}, facts(t, set, nil)).Runner, "the tier none has no runner")
+	require.Empty(t, runner.Pick(runner.Demand{Tier: tiers.Guest}, facts(t, set, agents)).Runner, "an empty list picks nothing")
 }
