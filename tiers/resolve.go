@@ -69,7 +69,7 @@ type Decision struct {
 
 // Resolve decides the tier of a message from the ids of its sender and place.
 // It is total: whatever it does not know is None.
-// Guarded by tests/attacks TestNamesBotsAndDirectMessagesGetNothing.
+// Guarded by tests/contract TestNamesBotsAndDirectMessagesGetNothing.
 func (r Rules) Resolve(who Identity, where Place) Decision {
 	if why := unknown(who, where); why != "" {
 		return Decision{Why: why}
