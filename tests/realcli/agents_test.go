@@ -127,7 +127,7 @@ func TestHostilePromptsAreAnsweredAsText(t *testing.T) {
 	for _, a := range agents() {
 		for name, question := range map[string]string{
 			"slash command": "/help", "absolute path": "@/etc/passwd", "path": "@in.txt", "skill": "$skill", "flag": "--help", "bang": "!ls",
-			"dash": "-", "64 KiB": strings.Repeat("word ", 14_000)[:64<<10], "lines": strings.Repeat("é\n", 20_000),
+			"dash": "-", "64 KiB": strings.Repeat("word ", 14_000)[:64<<10], "192 KiB in its fence": strings.Repeat("a\n", 32<<10),
 		} {
 			t.Run(a.runner+" "+name, func(t *testing.T) {
 				p := newPlace(t, a.runner, a.file, mock.Turn{Text: "as text"})
@@ -162,6 +162,60 @@ func TestEachFaultOfTheProviderHasItsOutcome(t *testing.T) {
 				require.NotContains(t, ended.Outcome.Text, "127.0.0.1")
 			})
 		}
+	}
+}
+
+func TestALongSilenceAndALongAnswerHaveTheirOutcome(t *testing.T) {
+	for _, a := range agents() {
+		limits := func(p *place, lines string) []string {
+			p.Write("manifests/tiers/guest.yaml", "tier: guest\nlimits: {"+lines+"}\n")
+			return []string{"--manifests", p.Path("manifests")}
+		}
+		t.Run(a.runner+" hangs", func(t *testing.T) {
+			p := newPlace(t, a.runner, a.file, mock.Turn{Fault: mock.Hang}, mock.Turn{Fault: mock.Hang})
+			ended, _ := p.ask(t, "what is it?", limits(p, "stall: 3s, wall: 60s")...)
+			require.Contains(t, []ask.Cause{ask.Stalled, ask.ModelDown}, ended.Outcome.Cause, "%+v", ended)
+		})
+		t.Run(a.runner+" is slow", func(t *testing.T) {
+			p := newPlace(t, a.runner, a.file, mock.Turn{Fault: mock.Hang}, mock.Turn{Fault: mock.Hang})
+			ended, _ := p.ask(t, "what is it?", limits(p, "stall: 60s, wall: 4s")...)
+			require.Equal(t, ask.WallClock, ended.Outcome.Cause, "%+v", ended)
+		})
+		t.Run(a.runner+" says 1 MiB", func(t *testing.T) {
+			p := newPlace(t, a.runner, a.file, mock.Long(1<<20))
+			ended, _ := p.ask(t, "what is it?")
+			require.LessOrEqual(t, len(ended.Outcome.Text), 64<<10)
+			if ended.Outcome.Kind == ask.Answered {
+				require.Contains(t, ended.Outcome.Text, "[cut: the answer was longer than 64 KiB]")
+			}
+		})
+		t.Run(a.runner+" without its provider", func(t *testing.T) {
+			p := newPlace(t, a.runner, a.file)
+			config := p.Write("dead.yaml", "model:\n  anthropic: {base_url: \"http://127.0.0.1:1\", key: {env: KEY_A}}\n"+
+				"  openai: {base_url: \"http://127.0.0.1:1\", key: {env: KEY_O}}\n")
+			p.flags = []string{"--config", config}
+			ended, _ := p.ask(t, "what is it?")
+			require.Equal(t, ask.ModelDown, ended.Outcome.Cause, "%+v", ended)
+			require.NotContains(t, ended.Outcome.Text, "127.0.0.1")
+		})
+	}
+}
+
+// TestNoModelBringsToolsToAGuest: codex chooses its tools by the model's name.
+func TestNoModelBringsToolsToAGuest(t *testing.T) {
+	a := agents()[1]
+	for _, model := range []string{"gpt-5.4", "gpt-5.5", "gpt-5.6-luna", "gpt-6", "gpt-6-sol"} {
+		t.Run(model, func(t *testing.T) {
+			p := newPlace(t, a.runner, a.file, mock.Turn{Text: "an answer"})
+			p.Write("manifests/tiers/guest.yaml", "tier: guest\npolicy:\n  mode: read-only\n  network: model-only\n  runners: [codex]\n  model: {openai: "+model+", output_tokens: 4096}\n")
+			ended, got := p.ask(t, "what is it?", "--manifests", p.Path("manifests"))
+			require.Equal(t, "an answer", ended.Outcome.Text, "%+v %s", ended, got.Err)
+			body := string(p.model.Requests()[0].Body)
+			require.Contains(t, body, `"model":"`+model+`"`)
+			for _, tool := range []string{`"type":"additional_tools"`, `"name":"`, `"tools":[{`} {
+				require.NotContains(t, body, tool)
+			}
+		})
 	}
 }
 
