@@ -52,6 +52,7 @@ type place struct {
 
 func newPlace(t *testing.T, runner, file string, turns ...mock.Turn) *place {
 	t.Helper()
+	t.Parallel() // most of the time a program waits for its model, or the test for a limit
 	path, err := filepath.Abs(filepath.Join("node_modules", file))
 	require.NoError(t, err)
 	if _, err := os.Stat(path); err != nil {
