@@ -3,6 +3,8 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 60s
 TESTFLAGS  ?=
+# Most tests wait for something, so more of them run at a time than there are cores.
+PARALLEL    = -parallel 8
 BOT         = $(CURDIR)/bin/bot
 
 .PHONY: check lint test race fuzz bench build golden
@@ -21,12 +23,12 @@ lint:
 # Not cached: much of what they test is the machine.
 test: build
 	@echo "identity: uid $$(id -u)"; failed=0; \
-	CGO_ENABLED=0 PARLOUR_TEST_BOT='$(BOT)' go test -count=1 $(TESTFLAGS) ./... || failed=1; \
-	tests/identity.sh $(TESTFLAGS) ./... || failed=1; \
+	CGO_ENABLED=0 PARLOUR_TEST_BOT='$(BOT)' go test -count=1 $(PARALLEL) $(TESTFLAGS) ./... || failed=1; \
+	tests/identity.sh $(PARALLEL) $(TESTFLAGS) ./... || failed=1; \
 	exit $$failed
 
 race: build
-	CGO_ENABLED=1 PARLOUR_TEST_BOT='$(BOT)' go test -count=1 -race -shuffle=on ./...
+	CGO_ENABLED=1 PARLOUR_TEST_BOT='$(BOT)' go test -count=1 $(PARALLEL) -race -shuffle=on ./...
 
 # Each fuzz target in turn, for FUZZTIME.
 fuzz:

@@ -3,11 +3,28 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"parlour/bridge/ask"
 	"parlour/bridge/journal"
+	"parlour/tiers"
 )
+
+// Senders delivers each outcome by the platform of its question.
+type Senders map[tiers.Platform]Sender
+
+var _ Sender = Senders(nil)
+
+// Deliver hands the outcome to the platform's sender. A platform that is off is
+// an error: the outcome stays stored until it is on again.
+func (s Senders) Deliver(ctx context.Context, job ask.Job, ended ask.Ended) error {
+	sender := s[job.Identity.Platform]
+	if sender == nil {
+		return fmt.Errorf("the platform %s is off", job.Identity.Platform)
+	}
+	return sender.Deliver(ctx, job, ended)
+}
 
 // Outbox delivers stored outcomes and notes that it did.
 type Outbox struct {

@@ -25,7 +25,8 @@ type WorkerConfig struct {
 	Delegate Delegate
 	Outbox   *Outbox
 	Secrets  guardrail.Redactor
-	Parallel int // runs at a time in this process
+	Parallel int           // runs at a time in this process
+	Grace    time.Duration // how long a run may go on after Serve was told to end; 0: not at all
 	Log      *slog.Logger
 }
 
@@ -51,9 +52,12 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 // unnoticed, and how often a dead process's questions are looked for.
 const poll = time.Second
 
-// Serve works until ctx ends, then waits for the runs that it started. Runs see
-// ctx end and are interrupted; their questions stay in the journal.
+// Serve works until ctx ends, then waits for the runs that it started. After the
+// grace they are interrupted; their questions stay in the journal.
 func (w *Worker) Serve(ctx context.Context) error {
+	runs, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	defer interrupt()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.cfg.Grace, interrupt) })()
 	if err := w.cfg.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func (w *Worker) Serve(ctx context.Context) error {
 		}
 		running.Go(func() {
 			defer func() { <-slots }()
-			w.work(ctx, *job)
+			w.work(runs, *job)
 		})
 	}
 }
@@ -182,7 +186,7 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 	var tried []ask.Skip
 	var last *ask.Ended
 	failures := map[string]int{}
-	for {
+	for range maxAttempts {
 		plan, err := w.cfg.Delegate.Plan(ctx, job.Decision.Tier, tried)
 		switch {
 		case ctx.Err() != nil:
@@ -204,7 +208,11 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 		}
 		tried = append(tried, ask.Skip{Runner: name, Reason: "it failed on this question: " + string(cause)})
 	}
+	return *last, nil
 }
+
+// maxAttempts bounds the runs of one question, whatever the delegate says.
+const maxAttempts = 12
 
 // passing says whether another runner may do better after this cause.
 func passing(c ask.Cause) bool {

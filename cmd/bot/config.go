@@ -19,8 +19,12 @@ type config struct {
 	manifests.Config
 	file   string // empty: there is none
 	keys   map[spec.Provider]secret.Value
-	others []secret.Value // tokens of the chat platforms
+	tokens tokens
 }
+
+// tokens are those of the chat platforms; an empty one means that the platform
+// is off.
+type tokens struct{ discord, slackApp, slackBot secret.Value }
 
 // config reads the file that --config or PARLOUR_CONFIG names, and the secrets
 // that it refers to. Without one the zero configuration holds: shipped
@@ -90,15 +94,13 @@ func (p *process) readSecrets(cfg *config) (faults manifests.Faults, warnings []
 	for _, provider := range slices.Sorted(maps.Keys(cfg.Models)) {
 		cfg.keys[provider] = read(cfg.Models[provider].Key)
 	}
-	for _, ref := range []manifests.Ref{cfg.Discord.Token, cfg.Slack.AppToken, cfg.Slack.BotToken} {
-		cfg.others = append(cfg.others, read(ref))
-	}
+	cfg.tokens = tokens{read(cfg.Discord.Token), read(cfg.Slack.AppToken), read(cfg.Slack.BotToken)}
 	return faults, warnings
 }
 
 // secrets lists every secret that the bot holds, for the redactor.
 func (c config) secrets() []secret.Value {
-	return slices.Concat(c.others, slices.Collect(maps.Values(c.keys)))
+	return append(slices.Collect(maps.Values(c.keys)), c.tokens.discord, c.tokens.slackApp, c.tokens.slackBot)
 }
 
 // The bounds of a secret in bytes: a shorter one cannot be told from ordinary

@@ -68,6 +68,7 @@ type cli struct {
 	JSON      bool             `help:"Print JSON for programs."`
 	Version   kong.VersionFlag `help:"Print the version."`
 
+	Serve     serveCmd     `cmd:"" help:"Answer on Discord and Slack until stopped."`
 	Ask       askCmd       `cmd:"" help:"Ask a question from this terminal."`
 	Check     checkCmd     `cmd:"" help:"Check the configuration and the manifests; print every fault."`
 	Runners   runnersCmd   `cmd:"" help:"List every known runner and whether it is safe, installed and usable."`

@@ -18,7 +18,7 @@ import (
 
 // format is part of an index's name: it changes with everything that changes
 // the index of the same documents.
-const format = "parlour docs 2"
+const format = "parlour docs 3"
 
 // schema keeps the passages as they are and a search table of their terms.
 // Terms are made by this package for index and question alike, so the search
@@ -27,7 +27,7 @@ const schema = `
 CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, heading TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL) STRICT;
 CREATE TABLE word (term TEXT PRIMARY KEY, passages INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE meta (documents TEXT NOT NULL, passages INTEGER NOT NULL, terms INTEGER NOT NULL) STRICT;
-CREATE VIRTUAL TABLE search USING fts5(title, heading, text, asked, content='', detail='column', tokenize='ascii');
+CREATE VIRTUAL TABLE search USING fts5(title, heading, text, asked, content='', tokenize='ascii');
 `
 
 // Build writes the index of all documents of fsys to path, in place of what is

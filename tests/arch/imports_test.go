@@ -48,6 +48,8 @@ func modules() map[string][]string {
 		"github.com/prometheus/client_golang": {"metrics.go"},
 		"github.com/bwmarrin/discordgo":       {"bridge/discord"},
 		"github.com/slack-go/slack":           {"bridge/slack"},
+		"github.com/gorilla/websocket":        {"tests/fakes/discord", "tests/fakes/slack", "bridge/discord", "bridge/slack"},
+		"golang.org/x/sync":                   {"cmd/bot"},
 		"github.com/stretchr/testify/require": {},
 		"github.com/rogpeppe/go-internal":     {},
 		"go.uber.org/goleak":                  {},

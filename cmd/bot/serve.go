@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"parlour/bridge"
+	"parlour/bridge/discord"
+	"parlour/bridge/journal"
+	"parlour/bridge/slack"
+	"parlour/tiers"
+)
+
+type serveCmd struct {
+	Parallel int `default:"4" help:"Runs at a time."`
+}
+
+// grace is how long a run may go on after the bot was told to stop.
+const grace = 20 * time.Second
+
+// adapter is one chat platform as serving needs it.
+type adapter interface {
+	bridge.Sender
+	Run(ctx context.Context) error
+	Ready() (bool, string)
+}
+
+// Run serves the chat platforms that are configured until it is told to stop.
+func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
+	if s.Parallel < 1 {
+		return bad("--parallel must be at least 1, not %d", s.Parallel)
+	}
+	h, err := p.open(c)
+	if err != nil {
+		return err
+	}
+	on, off := h.platforms()
+	for _, why := range off {
+		p.note("%s", why)
+	}
+	switch {
+	case len(on) == 0:
+		return bad("no chat platform is configured: nothing to serve")
+	case h.book.Rules.Count(tiers.Owner) == 0:
+		return bad("tiers/owner.yaml names nobody: a chat is not served without an owner; add your own user id")
+	}
+	if h.book.Rules.Count(tiers.Guest)+h.book.Rules.Count(tiers.Team) == 0 {
+		p.note("warning: the manifests name nobody besides the owner; everybody else is refused")
+	}
+	j, err := journal.Open(ctx, journal.Config{Dir: h.state, Origin: journal.Serve, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = j.Close() }()
+	return h.serve(ctx, p, j, on, s.Parallel)
+}
+
+// platforms says which chat platforms are on, and why the others are off.
+func (h *house) platforms() (on []tiers.Platform, off []string) {
+	t := h.cfg.tokens
+	if t.discord.Empty() {
+		off = append(off, "discord: off (no token: "+where(h.cfg.Discord.Token.Env, h.cfg.Discord.Token.File)+")")
+	} else {
+		on = append(on, tiers.Discord)
+	}
+	switch {
+	case t.slackApp.Empty():
+		off = append(off, "slack: off (no app token: "+where(h.cfg.Slack.AppToken.Env, h.cfg.Slack.AppToken.File)+")")
+	case t.slackBot.Empty():
+		off = append(off, "slack: off (no bot token: "+where(h.cfg.Slack.BotToken.Env, h.cfg.Slack.BotToken.File)+")")
+	default:
+		on = append(on, tiers.Slack)
+	}
+	return on, off
+}
+
+func where(env, file string) string {
+	switch {
+	case env != "":
+		return env + " is not set"
+	case file != "":
+		return file
+	}
+	return "none is configured"
+}
+
+// serve wires the bridge to the platforms and runs all of it until one part
+// fails or ctx ends.
+func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []tiers.Platform, parallel int) error {
+	senders := bridge.Senders{}
+	outbox, err := bridge.NewOutbox(j, senders, h.log)
+	if err != nil {
+		return err
+	}
+	book := func() bridge.Rulebook { return h.book }
+	gate, err := bridge.NewGate(book, j, outbox)
+	if err != nil {
+		return err
+	}
+	adapters := map[tiers.Platform]adapter{}
+	for _, platform := range on {
+		a, err := h.connect(platform, gate)
+		if err != nil {
+			return badInput{err}
+		}
+		adapters[platform], senders[platform] = a, a
+	}
+	worker, err := bridge.NewWorker(bridge.WorkerConfig{
+		Book: book, Journal: j, Delegate: h.runner, Outbox: outbox, Secrets: h.secrets, Parallel: parallel, Grace: grace, Log: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return worker.Serve(ctx) })
+	for platform, a := range adapters {
+		group.Go(func() error { return ended(ctx, string(platform), a.Run(ctx)) })
+	}
+	if h.cfg.Listen != "" {
+		group.Go(func() error { return h.health(ctx, p, adapters) })
+	}
+	p.note("serving %s; tiers: %d rules", platformNames(on), h.rules())
+	return group.Wait()
+}
+
+func (h *house) rules() int {
+	n := 0
+	for _, t := range tiers.All() {
+		n += h.book.Rules.Count(t)
+	}
+	return n
+}
+
+func platformNames(on []tiers.Platform) string {
+	words := []string{}
+	for _, p := range on {
+		words = append(words, string(p))
+	}
+	return strings.Join(words, " and ")
+}
+
+func (h *house) connect(platform tiers.Platform, gate *bridge.Gate) (adapter, error) {
+	if platform == tiers.Slack {
+		return slack.New(slack.Config{
+			AppToken: h.cfg.tokens.slackApp, BotToken: h.cfg.tokens.slackBot, API: h.cfg.Slack.API,
+		}, gate, h.log)
+	}
+	return discord.New(discord.Config{Token: h.cfg.tokens.discord, API: h.cfg.Discord.API, Redact: h.secrets}, gate, h.log)
+}
+
+// ended names the part that failed; the end of ctx is no failure.
+func ended(ctx context.Context, part string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", part, err)
+}
+
+// health answers /healthz and /readyz on a listener of its own. Ready means that
+// every platform that is on is connected; what is not says why.
+func (h *house) health(ctx context.Context, p *process, adapters map[tiers.Platform]adapter) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.cfg.Listen)
+	if err != nil {
+		return bad("listen: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		code, lines := http.StatusOK, []string{}
+		for _, platform := range []tiers.Platform{tiers.Discord, tiers.Slack} {
+			a := adapters[platform]
+			if a == nil {
+				continue
+			}
+			ok, why := a.Ready()
+			if !ok {
+				code = http.StatusServiceUnavailable
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s", platform, why))
+		}
+		w.WriteHeader(code)
+		_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	p.note("health on http://%s", l.Addr())
+	if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package journeys_test
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parlour/bridge/ask"
+	discordfake "parlour/tests/fakes/discord"
+	slackfake "parlour/tests/fakes/slack"
+	"parlour/tests/house"
+)
+
+const (
+	discordToken = "token-sentinel.discord.0001"
+	discordBot   = "100000000000000001"
+	guildID      = "900000000000000001"
+	channelID    = "700000000000000001"
+	guestID      = "333333333333333333"
+	ownerID      = "111111111111111111"
+	hallID       = "C0HALL0001"
+	memberID     = "U0TEAM0001"
+)
+
+// town is a house between a Discord and a Slack.
+type town struct {
+	*house.House
+	discord *discordfake.Server
+	slack   *slackfake.Server
+	flags   []string
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	d, err := discordfake.New(discordfake.Config{Token: discordToken, Bot: discordBot})
+	require.NoError(t, err)
+	t.Cleanup(d.Close)
+	d.AddChannel(discordfake.Channel{ID: channelID, Guild: guildID, Name: "questions"})
+	s, err := slackfake.Start(slackfake.Config{})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	s.AddChannel(slackfake.Channel{ID: hallID})
+	s.AddUser(slackfake.User{ID: memberID, Name: "member"})
+
+	h := house.New(t)
+	h.Write("manifests/tiers/owner.yaml", "tier: owner\nmatch:\n  discord:\n    - {users: [\""+ownerID+"\"]}\n")
+	h.Write("manifests/tiers/team.yaml", "tier: team\nmatch:\n  slack:\n    - {workspace: "+slackfake.HomeTeam+", users: ["+memberID+"]}\n"+
+		"policy: {mode: read-only, network: none, documents: [handbook], runners: [docs]}\n")
+	h.Write("manifests/tiers/guest.yaml", "tier: guest\nmatch:\n  discord:\n    - {guild: \""+guildID+"\", channels: [\""+channelID+"\"], anyone: true}\n"+
+		"policy: {mode: read-only, network: none, documents: [handbook], runners: [docs]}\n")
+	config := h.Write("config.yaml", "discord: {token: {env: DISCORD_TOKEN}, api: \""+d.URL()+"\"}\n"+
+		"slack: {app_token: {env: SLACK_APP}, bot_token: {env: SLACK_BOT}, api: \""+s.API()+"\"}\n"+
+		"manifests: ./manifests\nstate: ./state/serve\nlisten: 127.0.0.1:0\n")
+	h.Env = append(h.Env, "DISCORD_TOKEN="+discordToken, "SLACK_APP="+slackfake.AppToken, "SLACK_BOT="+slackfake.BotToken)
+	return &town{h, d, s, []string{"--config", config}}
+}
+
+// serve starts the bot and waits until both platforms see it.
+func (w *town) serve(t *testing.T) *asking {
+	t.Helper()
+	a := start(t, w.House, append(w.flags, "serve")...)
+	eventually(t, "the bot is not ready", func() bool { return w.ready(a) })
+	return a
+}
+
+func (w *town) ready(a *asking) bool {
+	_, rest, found := strings.Cut(a.err.String(), "health on ")
+	if !found {
+		return false
+	}
+	url, _, _ := strings.Cut(rest, "\n")
+	got, err := http.Get(url + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = got.Body.Close()
+	return got.StatusCode == http.StatusOK
+}
+
+func (w *town) asks(text string) (discord, slack string) {
+	discord = w.discord.Say(discordfake.Said{Channel: channelID, Author: discordfake.User{ID: guestID, Name: "Olive Owner"}, Content: "<@" + discordBot + "> " + text})
+	slack = w.slack.Say(slackfake.Post{Channel: hallID, User: memberID, Text: "<@" + slackfake.BotUser + "> " + text})
+	return discord, slack
+}
+
+// inSlack gives the bot's messages in a thread.
+func (w *town) inSlack(thread string) (found []slackfake.Message) {
+	for _, m := range w.slack.Answers() {
+		if m.Thread == thread {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+func TestServeAnswersOnBothPlatforms(t *testing.T) {
+	w := newTown(t)
+	a := w.serve(t)
+	inDiscord, inSlack := w.asks(question)
+	eventually(t, "no answer in Discord's thread", func() bool { return len(w.discord.Posted(inDiscord)) > 0 })
+	require.Contains(t, w.discord.Posted(inDiscord)[0].Content, "Who may edit a tier manifest")
+	eventually(t, "no answer in Slack's thread", func() bool { return len(w.inSlack(inSlack)) > 0 })
+	require.Contains(t, w.inSlack(inSlack)[0].Text, "Who may edit a tier manifest")
+	require.Empty(t, w.discord.Problems())
+
+	require.NoError(t, a.cmd.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 0, a.end(), a.err.String())
+	require.NotContains(t, a.err.String()+a.out.String(), "sentinel")
+	require.NotContains(t, a.err.String()+a.out.String(), slackfake.BotToken)
+}
+
+func TestAQuestionIsAnsweredOnceAlthoughTheBotIsKilled(t *testing.T) {
+	w := newTown(t)
+	slow := w.Program("bin/standin", "#!/bin/sh\nsleep 2\necho the answer\n")
+	w.Install(house.StandIn{Name: "standin", Binary: slow})
+	for _, tier := range []string{"guest", "team"} {
+		text := map[string]string{
+			"guest": "match:\n  discord:\n    - {guild: \"" + guildID + "\", channels: [\"" + channelID + "\"], anyone: true}\n",
+			"team":  "match:\n  slack:\n    - {workspace: " + slackfake.HomeTeam + ", users: [" + memberID + "]}\n",
+		}[tier]
+		w.Write("manifests/tiers/"+tier+".yaml", "tier: "+tier+"\n"+text+"policy: {mode: read-only, network: none, runners: [standin]}\n")
+	}
+	a := w.serve(t)
+	inDiscord, inSlack := w.asks("what is it?")
+	eventually(t, "the runs did not begin", func() bool {
+		got := w.Bot(append(w.flags, "events", "--json", "--limit", "1000")...)
+		return strings.Count(got.Out, `"kind":"`+ask.EventRequest+`"`) >= 2
+	})
+	require.NoError(t, a.cmd.Process.Kill())
+	a.end()
+	w.serve(t)
+	eventually(t, "no answer after the restart in Discord", func() bool { return len(w.discord.Posted(inDiscord)) > 0 })
+	eventually(t, "no answer after the restart in Slack", func() bool { return len(w.inSlack(inSlack)) > 0 })
+	require.Len(t, w.discord.Posted(inDiscord), 1)
+	require.Len(t, w.inSlack(inSlack), 1)
+}
+
+func TestServeSaysWhatIsMissing(t *testing.T) {
+	h := house.New(t)
+	got := h.Bot("serve")
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Err, "discord: off (no token: none is configured)")
+	require.Contains(t, got.Err, "slack: off (no app token: none is configured)")
+	require.Contains(t, got.Err, "bot: no chat platform is configured")
+
+	config := h.Write("config.yaml", "discord: {token: {env: DISCORD_TOKEN}}\n")
+	h.Env = append(h.Env, "DISCORD_TOKEN="+discordToken)
+	got = h.Bot("serve", "--config", config)
+	require.Equal(t, 2, got.Code)
+	require.Contains(t, got.Err, "bot: tiers/owner.yaml names nobody: a chat is not served without an owner")
+	require.NotContains(t, got.Err, "sentinel")
+}
