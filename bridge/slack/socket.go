@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gorilla/websocket"
 	slackgo "github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
 )
@@ -106,7 +107,7 @@ func (a *Adapter) session(ctx context.Context) (helloed bool, err error) {
 		return false, err
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	client := socketmode.New(a.web.api, direct(socketmode.OptionDialer), socketmode.OptionReadLimit(readLimit),
+	client := socketmode.New(a.web.api, socketmode.OptionDialer(dialer()), socketmode.OptionReadLimit(readLimit),
 		socketmode.OptionPingInterval(a.cfg.Patience), socketmode.OptionLog(silent{}))
 	ended := make(chan error, 1)
 	go func() { ended <- client.RunContext(own) }()
@@ -122,9 +123,11 @@ func (a *Adapter) session(ctx context.Context) (helloed bool, err error) {
 	return w.helloed, w.why(err)
 }
 
-// direct gives the library a dialer that takes no proxy from the environment.
-// The type of the dialer is the library's own affair.
-func direct[D any](option func(*D) socketmode.Option) socketmode.Option { return option(new(D)) }
+// dialer takes no proxy from the environment. The buffer holds every
+// acknowledgement, since Slack does not put frames together again.
+func dialer() *websocket.Dialer {
+	return &websocket.Dialer{HandshakeTimeout: callTimeout, WriteBufferSize: 32 << 10}
+}
 
 var errEnded = errors.New("the library gave up")
 
