@@ -128,8 +128,9 @@ func childEnv(s spec.Spec, bot map[string]string, fill *strings.Replacer) []stri
 // Preview is what a run would start, for people: the program and its
 // arguments, and the names in its environment.
 type Preview struct {
-	Argv []string
-	Env  []string
+	Argv  []string
+	Env   []string // names
+	Pairs []string // the same with their values; the run's token is not among them
 }
 
 // Preview gives the invocation that Run would start for the plan and prompt.
@@ -143,5 +144,5 @@ func (r *Runner) Preview(ctx context.Context, plan ask.Plan, p ask.Prompt) (Prev
 		name, _, _ := strings.Cut(pair, "=")
 		names = append(names, name)
 	}
-	return Preview{Argv: append([]string{cmd.Path}, cmd.Args...), Env: names}, nil
+	return Preview{Argv: append([]string{cmd.Path}, cmd.Args...), Env: names, Pairs: cmd.Env}, nil
 }

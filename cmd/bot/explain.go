@@ -103,7 +103,7 @@ func (h *house) preview(ctx context.Context, x *explanation) error {
 		return err
 	}
 	var shown runner.Preview
-	if shown, err = h.runner.Preview(ctx, plan, ask.Prompt{Policy: "<policy text>", Question: "<question>", Fenced: "<fenced question>"}); err != nil {
+	if shown, err = h.runner.Preview(ctx, plan, shownPrompt()); err != nil {
 		return err
 	}
 	x.Argv, x.Env = shown.Argv, shown.Env

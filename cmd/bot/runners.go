@@ -12,7 +12,9 @@ import (
 	"parlour/tiers"
 )
 
-type runnersCmd struct{}
+type runnersCmd struct {
+	Invocation bool `help:"Print how each tier's runner is started: arguments, and a line for a shell."`
+}
 
 // row is one runner as the command lists it.
 type row struct {
@@ -35,10 +37,13 @@ type picked struct {
 
 // Run lists every described runner, and for each tier the one that would answer
 // and why those before it would not; and whether this host has a sandbox.
-func (*runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
+func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 	h, err := p.open(c)
 	if err != nil {
 		return err
+	}
+	if cmd.Invocation {
+		return h.invocations(ctx, p, c)
 	}
 	facts := h.runner.Facts()
 	rows := []row{}

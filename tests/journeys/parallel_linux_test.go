@@ -1,13 +1,11 @@
 package journeys_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,27 +20,7 @@ import (
 // asking is a bot that was started and is waited for later.
 type asking struct {
 	cmd      *exec.Cmd
-	out, err printed
-}
-
-// printed is what a bot that still runs has printed so far.
-type printed struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write keeps what was printed.
-func (p *printed) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.Write(b)
-}
-
-// String gives all of it.
-func (p *printed) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
+	out, err house.Printed
 }
 
 func start(t *testing.T, h *house.House, args ...string) *asking {

@@ -1,7 +1,6 @@
 package journeys_test
 
 import (
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -62,22 +61,8 @@ func newTown(t *testing.T) *town {
 func (w *town) serve(t *testing.T) *asking {
 	t.Helper()
 	a := start(t, w.House, append(w.flags, "serve")...)
-	eventually(t, "the bot is not ready", func() bool { return w.ready(a) })
+	eventually(t, "the bot is not ready", a.err.Ready)
 	return a
-}
-
-func (w *town) ready(a *asking) bool {
-	_, rest, found := strings.Cut(a.err.String(), "health on ")
-	if !found {
-		return false
-	}
-	url, _, _ := strings.Cut(rest, "\n")
-	got, err := http.Get(url + "/readyz")
-	if err != nil {
-		return false
-	}
-	_ = got.Body.Close()
-	return got.StatusCode == http.StatusOK
 }
 
 func (w *town) asks(text string) (discord, slack string) {

@@ -254,6 +254,16 @@ policy: {mode: read-only, network: none, runners: [docs]}
 	}
 }
 
+func TestTheInvocationIsShownInBothForms(t *testing.T) {
+	h := house.New(t)
+	got := h.Bot("runners", "--invocation")
+	require.Equal(t, 0, got.Code, got.Err)
+	require.Contains(t, got.Out, `"__docs" "--index" `)
+	require.Contains(t, got.Out, "env -i HOME=/home/agent LANG=C.UTF-8 PATH=/usr/bin:/bin TMPDIR=/tmp ")
+	require.Contains(t, got.Out, " -- '<question>' </dev/null")
+	require.Equal(t, 3, strings.Count(got.Out, "shell, without a sandbox: "))
+}
+
 func TestCheckSaysWhatIsMissingForAChat(t *testing.T) {
 	got := house.New(t).Bot("check", "--origins")
 	require.Equal(t, 0, got.Code, got.Err)
