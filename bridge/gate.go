@@ -77,7 +77,11 @@ func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 		caps.PerMinute = math.MaxInt // whoever has the terminal may ask as fast as they like
 	}
 	accepted, err := g.journal.Accept(ctx, job, caps, refuse)
+	if err == nil && !accepted.Duplicate {
+		g.outbox.metrics.took(accepted.Job)
+	}
 	if err == nil && accepted.Ended != nil && !accepted.Duplicate {
+		g.outbox.metrics.finished(accepted.Job, *accepted.Ended)
 		g.outbox.deliver(context.WithoutCancel(ctx), accepted.Job, *accepted.Ended)
 	}
 	return accepted, err

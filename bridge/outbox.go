@@ -30,15 +30,16 @@ func (s Senders) Deliver(ctx context.Context, job ask.Job, ended ask.Ended) erro
 type Outbox struct {
 	journal *journal.Journal
 	sender  Sender
+	metrics *Metrics
 	log     *slog.Logger
 }
 
-// NewOutbox makes an outbox in front of a sender.
-func NewOutbox(j *journal.Journal, sender Sender, log *slog.Logger) (*Outbox, error) {
+// NewOutbox makes an outbox in front of a sender. Metrics may be nil.
+func NewOutbox(j *journal.Journal, sender Sender, metrics *Metrics, log *slog.Logger) (*Outbox, error) {
 	if j == nil || sender == nil || log == nil {
 		return nil, errors.New("outbox: journal, sender and log are required")
 	}
-	return &Outbox{j, sender, log}, nil
+	return &Outbox{j, sender, metrics, log}, nil
 }
 
 // Flush delivers what was stored but not delivered when the bot died.
@@ -57,6 +58,7 @@ func (o *Outbox) Flush(ctx context.Context) error {
 // is tried again by the next Flush.
 func (o *Outbox) deliver(ctx context.Context, job ask.Job, ended ask.Ended) {
 	if err := o.sender.Deliver(ctx, job, ended); err != nil {
+		o.metrics.undelivered()
 		o.log.Error("deliver", "job", job.ID, "err", err)
 		return
 	}

@@ -124,7 +124,9 @@ func (w *Worker) running() int {
 // work brings one question to its end. Where ctx ends during the run the
 // question stays claimed, and the next start of the bot takes it up again.
 func (w *Worker) work(ctx context.Context, job ask.Job) {
-	log := w.cfg.Log.With("job", job.ID)
+	log, metrics := w.cfg.Log.With("job", job.ID), w.cfg.Outbox.metrics
+	metrics.begun()
+	defer metrics.left()
 	ended, err := w.run(ctx, job)
 	if ctx.Err() != nil && (err != nil || ended.Outcome.Cause == ask.Interrupted) {
 		log.Debug("run interrupted by shutdown")
@@ -148,6 +150,7 @@ func (w *Worker) work(ctx context.Context, job ask.Job) {
 		default:
 		}
 	default:
+		metrics.finished(job, ended)
 		w.cfg.Outbox.deliver(ctx, job, ended)
 	}
 }

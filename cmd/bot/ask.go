@@ -79,7 +79,7 @@ func (h *house) ask(ctx context.Context, p *process, c *cli, origin string, m br
 	}
 	defer func() { _ = j.Close() }()
 	terminal := local.NewTerminal(p.showEnded(c.JSON))
-	outbox, err := bridge.NewOutbox(j, terminal, h.log)
+	outbox, err := bridge.NewOutbox(j, terminal, nil, h.log)
 	if err != nil {
 		return ask.Ended{}, err
 	}

@@ -95,7 +95,11 @@ func where(env, file string) string {
 // fails or ctx ends.
 func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []tiers.Platform, parallel int) error {
 	senders := bridge.Senders{}
-	outbox, err := bridge.NewOutbox(j, senders, h.log)
+	counted, shown, err := metrics()
+	if err != nil {
+		return err
+	}
+	outbox, err := bridge.NewOutbox(j, senders, counted, h.log)
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 		group.Go(func() error { return ended(ctx, string(platform), a.Run(ctx)) })
 	}
 	if h.cfg.Listen != "" {
-		group.Go(func() error { return h.health(ctx, p, adapters) })
+		group.Go(func() error { return h.health(ctx, p, adapters, shown) })
 	}
 	p.note("serving %s; tiers: %d rules", platformNames(on), h.rules())
 	return group.Wait()
@@ -163,15 +167,16 @@ func ended(ctx context.Context, part string, err error) error {
 	return fmt.Errorf("%s: %w", part, err)
 }
 
-// health answers /healthz and /readyz on a listener of its own. Ready means that
+// health answers /healthz, /readyz and /metrics on a listener of its own. Ready means that
 // every platform that is on is connected; what is not says why.
-func (h *house) health(ctx context.Context, p *process, adapters map[tiers.Platform]adapter) error {
+func (h *house) health(ctx context.Context, p *process, adapters map[tiers.Platform]adapter, metrics http.Handler) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.cfg.Listen)
 	if err != nil {
 		return bad("listen: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.Handle("GET /metrics", metrics)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		code, lines := http.StatusOK, []string{}
 		for _, platform := range []tiers.Platform{tiers.Discord, tiers.Slack} {

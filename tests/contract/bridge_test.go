@@ -101,7 +101,7 @@ func openBot(t *testing.T, dir string, d *delegate) *bot {
 }
 
 func (b *bot) outbox() *bridge.Outbox {
-	o, err := bridge.NewOutbox(b.journal, b.mail, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	o, err := bridge.NewOutbox(b.journal, b.mail, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(b.t, err)
 	return o
 }

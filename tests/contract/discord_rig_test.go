@@ -147,7 +147,7 @@ func openDiscord(t *testing.T, f *fake.Server, dir string, d *delegate, timing d
 	require.NoError(t, err)
 	r.journal = j
 	route := &router{}
-	r.outbox, err = bridge.NewOutbox(j, route, log)
+	r.outbox, err = bridge.NewOutbox(j, route, nil, log)
 	require.NoError(t, err)
 	gate, err := bridge.NewGate(book(discordRules()), j, r.outbox)
 	require.NoError(t, err)

@@ -105,7 +105,7 @@ func slackBot(t *testing.T, fake *slackfake.Server, dir string, d *delegate) *sl
 		}
 	})
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	out, err := bridge.NewOutbox(j, r.late, log)
+	out, err := bridge.NewOutbox(j, r.late, nil, log)
 	require.NoError(t, err)
 	gate, err := bridge.NewGate(book(slackRules()), j, out)
 	require.NoError(t, err)

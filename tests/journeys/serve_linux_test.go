@@ -1,6 +1,8 @@
 package journeys_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +67,16 @@ func (w *town) serve(t *testing.T) *asking {
 	return a
 }
 
+func (w *town) metrics(t *testing.T, a *asking) string {
+	t.Helper()
+	got, err := http.Get(a.err.Health() + "/metrics")
+	require.NoError(t, err)
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
 func (w *town) asks(text string) (discord, slack string) {
 	discord = w.discord.Say(discordfake.Said{Channel: channelID, Author: discordfake.User{ID: guestID, Name: "Olive Owner"}, Content: "<@" + discordBot + "> " + text})
 	slack = w.slack.Say(slackfake.Post{Channel: hallID, User: memberID, Text: "<@" + slackfake.BotUser + "> " + text})
@@ -90,6 +102,12 @@ func TestServeAnswersOnBothPlatforms(t *testing.T) {
 	eventually(t, "no answer in Slack's thread", func() bool { return len(w.inSlack(inSlack)) > 0 })
 	require.Contains(t, w.inSlack(inSlack)[0].Text, "Who may edit a tier manifest")
 	require.Empty(t, w.discord.Problems())
+	shown := w.metrics(t, a)
+	require.Contains(t, shown, `parlour_questions_accepted_total{platform="discord",tier="guest"} 1`)
+	require.Contains(t, shown, `parlour_questions_ended_total{cause="",outcome="answered",platform="slack",runner="docs",tier="team"} 1`)
+	for _, id := range []string{guestID, memberID, guildID, channelID, hallID} {
+		require.NotContains(t, shown, id, "no id is a label")
+	}
 
 	require.NoError(t, a.cmd.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 0, a.end(), a.err.String())
