@@ -57,6 +57,9 @@ func (o *Outbox) Flush(ctx context.Context) error {
 // deliver hands one outcome out. One that fails stays stored as undelivered and
 // is tried again by the next Flush.
 func (o *Outbox) deliver(ctx context.Context, job ask.Job, ended ask.Ended) {
+	if err := o.journal.Tried(ctx, job.ID); err != nil {
+		o.log.Error("note the try", "job", job.ID, "err", err)
+	}
 	if err := o.sender.Deliver(ctx, job, ended); err != nil {
 		o.metrics.undelivered()
 		o.log.Error("deliver", "job", job.ID, "err", err)

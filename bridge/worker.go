@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,8 +68,12 @@ func (w *Worker) Serve(ctx context.Context) error {
 	slots := make(chan struct{}, w.cfg.Parallel)
 	for {
 		job, err := w.next(ctx, slots)
-		if err != nil || job == nil {
+		if err != nil {
+			time.AfterFunc(w.cfg.Grace, interrupt) // without its journal the bot ends, and its runs with it
 			return err
+		}
+		if job == nil {
+			return nil
 		}
 		running.Go(func() {
 			defer func() { <-slots }()
@@ -112,13 +118,14 @@ func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error
 // running is how many questions of one person run at a time: the smallest bound
 // of all tiers, since a person's tier is decided again when the run starts.
 func (w *Worker) running() int {
-	least := 0
+	running := []int{}
 	for _, a := range w.cfg.Book().Asking {
-		if least == 0 || a.Running < least {
-			least = a.Running
-		}
+		running = append(running, a.Running)
 	}
-	return least
+	if len(running) == 0 {
+		return 0
+	}
+	return slices.Min(running)
 }
 
 // work brings one question to its end. Where ctx ends during the run the
@@ -188,6 +195,7 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 	}
 	var tried []ask.Skip
 	var last *ask.Ended
+	var spent tally
 	failures := map[string]int{}
 	for range maxAttempts {
 		plan, err := w.cfg.Delegate.Plan(ctx, job.Decision.Tier, tried)
@@ -200,6 +208,7 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 			return unplanned(job, plan, err)
 		}
 		ended, err := w.attempt(ctx, job, plan)
+		spent.add(&ended.Receipt)
 		cause := ended.Outcome.Cause
 		if err != nil || plan.Choice.BuiltIn || !passing(cause) {
 			return ended, err
@@ -207,11 +216,29 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 		last = &ended
 		name := plan.Choice.Runner
 		if failures[name]++; failures[name] == 1 && worthRepeating(cause) {
+			spent.notes = append(spent.notes, fmt.Sprintf("%s was tried once more: %s", name, cause))
 			continue
 		}
 		tried = append(tried, ask.Skip{Runner: name, Reason: "it failed on this question: " + string(cause)})
 	}
 	return *last, nil
+}
+
+// tally is what the runs of one question have used so far. Each receipt shows
+// all of it, since it was spent for the same answer.
+type tally struct {
+	tokens int
+	egress []string
+	notes  []string
+}
+
+func (t *tally) add(r *ask.Receipt) {
+	if r.Egress != "" {
+		t.egress = append(t.egress, r.Egress)
+	}
+	t.tokens += r.Tokens
+	r.Tokens, r.Egress = t.tokens, strings.Join(t.egress, " | ")
+	r.Notes = append(r.Notes, t.notes...)
 }
 
 // maxAttempts bounds the runs of one question, whatever the delegate says.

@@ -62,13 +62,13 @@ func fileMode(e policy.Effective) string {
 	switch e.Mode() {
 	case policy.WorkspaceWrite:
 		return "workspace-write. You can change the working folder and the scratch folders listed here. " +
-			"Every other write fails. The operator's files are not in your view."
+			"Every other write fails. The operator's files are not in your view." + enforced(e, policy.Filesystem)
 	case policy.DangerFullAccess:
 		return "danger-full-access. No file boundary is set: you can change every file that the bot's own user can change. " +
 			"What you change stays changed."
 	default:
 		return "read-only. You can change nothing but the scratch folders listed here. " +
-			"Every other write fails, also in the working folder. The operator's files are not in your view."
+			"Every other write fails, also in the working folder. The operator's files are not in your view." + enforced(e, policy.Filesystem)
 	}
 }
 
@@ -100,7 +100,7 @@ func processes(e policy.Effective) string {
 // enforced is empty where the kernel holds the clause, so that a sentence
 // without a remark is a promise.
 func enforced(e policy.Effective, c policy.Clause) string {
-	if e.Mode() == policy.DangerFullAccess && c == policy.Filesystem || e.Level(c) == policy.Enforced {
+	if e.Level(c) == policy.Enforced {
 		return ""
 	}
 	return fmt.Sprintf(" The host enforces this %s.", map[policy.Level]string{policy.None: "not at all", policy.Soft: "in part"}[e.Level(c)])

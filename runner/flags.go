@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parlour/bridge/ask"
 	"parlour/runner/policy"
 	"parlour/runner/sandbox"
 	"parlour/runner/spec"
@@ -17,6 +18,22 @@ import (
 type flagMemory struct {
 	mu    sync.Mutex
 	known map[string]string
+}
+
+func (m *flagMemory) get(key string) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lacks, ok := m.known[key]
+	return lacks, ok
+}
+
+func (m *flagMemory) put(key, lacks string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[string]string{}
+	}
+	m.known[key] = lacks
 }
 
 // helpLimits bound the program while it prints its help. It gets no question,
@@ -40,37 +57,35 @@ func (r *Runner) lacking(ctx context.Context, s spec.Spec, path string) (string,
 		return "it is gone", nil
 	}
 	key := fmt.Sprintf("%s %d %d %q", path, info.Size(), info.ModTime().UnixNano(), s.NeedsFlags)
-	r.flags.mu.Lock()
-	defer r.flags.mu.Unlock()
-	if known, ok := r.flags.known[key]; ok {
+	if known, ok := r.flags.get(key); ok {
 		return known, nil
 	}
-	help, err := r.help(ctx, s, path)
-	if err != nil {
-		return "", err
+	help := r.help(ctx, s, path)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case help.Cause != ask.NoCause:
+		// It may be a passing fault of the host, so it is not remembered.
+		return "its help could not be read: " + string(help.Cause), nil
 	}
 	lacks := ""
 	for _, flag := range s.NeedsFlags {
-		if !strings.Contains(help, flag) {
+		if !strings.Contains(help.Answer, flag) {
 			lacks = "too old: it does not offer " + flag
 			break
 		}
 	}
-	if r.flags.known == nil {
-		r.flags.known = map[string]string{}
-	}
-	r.flags.known[key] = lacks
+	r.flags.put(key, lacks)
 	return lacks, nil
 }
 
-// help runs the program for its help text alone. One that fails has no flags.
-func (r *Runner) help(ctx context.Context, s spec.Spec, path string) (string, error) {
+// help runs the program for its help text alone.
+func (r *Runner) help(ctx context.Context, s spec.Spec, path string) ask.Result {
 	e, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Limits: helpLimits()}, r.cfg.Engine.Probe(ctx))
 	if err != nil {
-		return "", err
+		return ask.Result{Cause: ask.NoSandbox, Detail: err.Error()}
 	}
-	result := r.watch(ctx, e, spec.Text, nil, nil, sandbox.Command{
+	return r.watch(ctx, e, spec.Text, nil, nil, sandbox.Command{
 		Name: s.Name, Path: path, Args: s.HelpArgs, Env: childEnv(s, nil, strings.NewReplacer()), Mounts: readOnly(s.ReadOnly),
 	})
-	return result.Answer, ctx.Err()
 }

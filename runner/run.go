@@ -45,6 +45,9 @@ func (r *Runner) run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}
 	command, err := r.command(ctx, plan, prompt, token(session))
+	if cause, stopped := stopCause(ctx); stopped {
+		return ask.Result{Cause: cause, Detail: "stopped before the start"}
+	}
 	if err != nil {
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}

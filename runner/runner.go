@@ -65,7 +65,8 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Choose picks a runner for the tier as Plan would, without starting anything.
+// Choose picks a runner for the tier as Plan would, but for the flags of its
+// program, which only a start can tell. It starts nothing.
 func (r *Runner) Choose(tier ask.Tier) ask.Choice { return r.choose(tier, r.Facts()) }
 
 func (r *Runner) choose(tier ask.Tier, facts map[string]Fact) ask.Choice {

@@ -94,8 +94,10 @@ func unknown(who Identity, where Place) string {
 		return "only people are answered, not bots or webhooks"
 	case where.Platform != who.Platform:
 		return "sender and place are of different platforms"
-	case where.Channel == "" || where.Most == None:
+	case where.Channel == "":
 		return "the place has no id"
+	case where.Most == None:
+		return "nobody is let in here"
 	case who.External:
 		return "the sender belongs to another organisation"
 	}

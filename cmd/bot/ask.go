@@ -119,6 +119,11 @@ func serveOne(ctx context.Context, w *bridge.Worker, t *local.Terminal, j *journ
 		stop()
 		return ended, <-failed
 	case err := <-failed:
+		select {
+		case ended := <-t.Done(): // answered in the same moment
+			return ended, nil
+		default:
+		}
 		if ctx.Err() == nil {
 			return ask.Ended{}, err
 		}

@@ -8,7 +8,7 @@ import (
 	"parlour/tiers"
 )
 
-// shown stands for what differs from question to question.
+// shownPrompt stands for what differs from question to question.
 func shownPrompt() ask.Prompt {
 	return ask.Prompt{Policy: "<policy text>", Question: "<question>", Fenced: "<fenced question>"}
 }
@@ -36,7 +36,8 @@ func (h *house) invocations(ctx context.Context, p *process, c *cli) error {
 		if err != nil {
 			i.Refused = err.Error()
 		} else {
-			i.Argv, i.Env, i.Shell = shown.Argv, shown.Env, runner.ShellLine(shown)
+			i.Argv, i.Env = shown.Argv, shown.Env
+			i.Shell, _ = h.secrets.Redact(runner.ShellLine(shown))
 		}
 		all = append(all, i)
 	}

@@ -1,7 +1,7 @@
 // Command bot answers questions from a sandbox.
 //
-// It is the only place that reads the environment, the arguments and the clock,
-// and that ends the process. It wires the packages together and decides nothing
+// It is the only place that reads the environment and the arguments, and that
+// ends the process. It wires the packages together and decides nothing
 // that they decide.
 package main
 
@@ -16,7 +16,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The first signal asks, a second one ends the process at once.
 	context.AfterFunc(ctx, stop)
-	code := run(ctx, os.Args, os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	code := run(ctx, os.Args, os.Environ(), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }

@@ -78,7 +78,7 @@ type cli struct {
 }
 
 // run is the whole program but for the process around it.
-func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == entry.Name {
 		// The sandbox child never comes here: it ends in its init. Something kept
 		// that from happening, so nothing may run.
@@ -88,7 +88,7 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 	if len(args) > 1 && args[1] == runner.Subcommand {
 		return docs.Main(ctx, args[2:], stdout, stderr)
 	}
-	p := &process{env: toMap(environ), stdin: stdin, stdout: &checkedWriter{Writer: stdout}, stderr: stderr}
+	p := &process{env: toMap(environ), stdout: &checkedWriter{Writer: stdout}, stderr: stderr}
 	err := p.dispatch(ctx, args)
 	if err == nil && p.stdout.err != nil {
 		err = fmt.Errorf("write the output: %w", p.stdout.err)

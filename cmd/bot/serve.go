@@ -15,6 +15,7 @@ import (
 	"parlour/bridge/discord"
 	"parlour/bridge/journal"
 	"parlour/bridge/slack"
+	"parlour/manifests"
 	"parlour/tiers"
 )
 
@@ -66,29 +67,27 @@ func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
 func (h *house) platforms() (on []tiers.Platform, off []string) {
 	t := h.cfg.tokens
 	if t.discord.Empty() {
-		off = append(off, "discord: off (no token: "+where(h.cfg.Discord.Token.Env, h.cfg.Discord.Token.File)+")")
+		off = append(off, "discord: off (no token: "+where(h.cfg.Discord.Token)+")")
 	} else {
 		on = append(on, tiers.Discord)
 	}
 	switch {
 	case t.slackApp.Empty():
-		off = append(off, "slack: off (no app token: "+where(h.cfg.Slack.AppToken.Env, h.cfg.Slack.AppToken.File)+")")
+		off = append(off, "slack: off (no app token: "+where(h.cfg.Slack.AppToken)+")")
 	case t.slackBot.Empty():
-		off = append(off, "slack: off (no bot token: "+where(h.cfg.Slack.BotToken.Env, h.cfg.Slack.BotToken.File)+")")
+		off = append(off, "slack: off (no bot token: "+where(h.cfg.Slack.BotToken)+")")
 	default:
 		on = append(on, tiers.Slack)
 	}
 	return on, off
 }
 
-func where(env, file string) string {
-	switch {
-	case env != "":
-		return env + " is not set"
-	case file != "":
-		return file
+// where says why there is no token. A file that holds none is a fault before.
+func where(ref manifests.Ref) string {
+	if ref.Env == "" {
+		return "none is configured"
 	}
-	return "none is configured"
+	return ref.Env + " is not set"
 }
 
 // serve wires the bridge to the platforms and runs all of it until one part
@@ -122,13 +121,19 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	if err != nil {
 		return err
 	}
+	var listener net.Listener
+	if h.cfg.Listen != "" {
+		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", h.cfg.Listen); err != nil {
+			return bad("listen: %w", err)
+		}
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return worker.Serve(ctx) })
 	for platform, a := range adapters {
 		group.Go(func() error { return ended(ctx, string(platform), a.Run(ctx)) })
 	}
-	if h.cfg.Listen != "" {
-		group.Go(func() error { return h.health(ctx, p, adapters, shown) })
+	if listener != nil {
+		group.Go(func() error { return health(ctx, p, listener, adapters, shown) })
 	}
 	p.note("serving %s; tiers: %d rules", platformNames(on), h.rules())
 	return group.Wait()
@@ -169,11 +174,7 @@ func ended(ctx context.Context, part string, err error) error {
 
 // health answers /healthz, /readyz and /metrics on a listener of its own. Ready means that
 // every platform that is on is connected; what is not says why.
-func (h *house) health(ctx context.Context, p *process, adapters map[tiers.Platform]adapter, metrics http.Handler) error {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.cfg.Listen)
-	if err != nil {
-		return bad("listen: %w", err)
-	}
+func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.Platform]adapter, metrics http.Handler) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /metrics", metrics)

@@ -43,13 +43,13 @@ func (l Limits) validate() error {
 		{"processes", l.Processes > 0},
 		{"open files", l.OpenFiles > 0},
 		{"answer", l.Answer > 0},
-		{"stall (or 0 for none)", l.Stall >= 0},
+		{"stall", l.Stall >= 0},
 		{"model requests", l.ModelRequests >= 0},
 		{"output tokens", l.OutputTokens >= 0},
 	}
 	for _, p := range positive {
 		if !p.ok {
-			return fmt.Errorf("limit %s must be more than zero", p.name)
+			return fmt.Errorf("limit %s is too low: it permits nothing", p.name)
 		}
 	}
 	return nil

@@ -61,7 +61,6 @@ const (
 	Filesystem Clause = iota
 	NetworkReach
 	Processes
-	clauseCount
 )
 
 var clauseNames = [...]string{"filesystem", "network", "processes"}

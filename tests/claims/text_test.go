@@ -139,7 +139,7 @@ func TestNarrowRefusesWhatTheHostCannotEnforce(t *testing.T) {
 	_, err = policy.Narrow(policy.Wish{Limits: limits()}, full())
 	require.ErrorContains(t, err, "nothing may run")
 	_, err = policy.Narrow(policy.Wish{Mode: policy.ReadOnly}, full())
-	require.ErrorContains(t, err, "limit wall must be more than zero")
+	require.ErrorContains(t, err, "limit wall is too low")
 }
 
 func TestPlainChildServesTheHandbookOnly(t *testing.T) {

@@ -411,6 +411,10 @@ func TestAFailedRunnerIsTriedOnceMoreAndThenTheNext(t *testing.T) {
 				require.Equal(t, c.want, string(ended.Outcome.Cause))
 			}
 			require.Len(t, b.delegate.seen, c.runs)
+			if name == "busy once" {
+				require.Equal(t, []string{"the kernel has no Landlock: the second wall is missing, and a run can read facts about the host in /proc",
+					"claude was tried once more: model-busy"}, ended.Receipt.Notes)
+			}
 			if ended.Receipt.Choice.Runner == "codex" {
 				require.Contains(t, ended.Receipt.Choice.Skipped[0].Reason, "it failed on this question: ")
 			}
@@ -430,7 +434,7 @@ func TestAnOutcomeThatCannotBeStoredStopsTheWorker(t *testing.T) {
 	})
 	require.NoError(t, err)
 	b.accept(message("1", "guest", "why?"))
-	require.ErrorContains(t, w.Serve(t.Context()), "closed")
+	require.ErrorContains(t, w.Serve(t.Context()), "store the outcome of job")
 	require.Empty(t, b.mail.got, "what is not stored is not delivered")
 }
 

@@ -112,7 +112,9 @@ func TestSlackADeadJournalAcknowledgesNothing(t *testing.T) {
 	next.fake.SendAgain(fake.Event(map[string]any{}), 3, "timeout") // only to show that the socket lives
 	_, events := fake.Write(slackMention("the event that is sent again"))
 	fake.SendAgain(fake.Event(events[0]), 3, "timeout")
-	require.Contains(t, next.answers(1)[0].Text, "after all")
+	// Slack's own retry of the first question may reach the new bot as well.
+	next.until("what is sent again is answered", func() bool { return len(fake.Answers()) > 0 })
+	require.Contains(t, fake.Answers()[0].Text, "after all")
 }
 
 func TestSlackARefusalIsAcknowledgedBeforeItIsPosted(t *testing.T) {
