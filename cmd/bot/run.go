@@ -40,7 +40,6 @@ func (s silent) Error() string { return fmt.Sprintf("exit %d", int(s)) }
 // process is what a command may use of the world around it.
 type process struct {
 	env    map[string]string
-	stdin  io.Reader
 	stdout *checkedWriter
 	stderr io.Writer
 }
