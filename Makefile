@@ -28,7 +28,7 @@ test: build
 	exit $$failed
 
 race: build
-	CGO_ENABLED=1 PARLOUR_TEST_BOT='$(BOT)' go test -count=1 $(PARALLEL) -race -shuffle=on ./...
+	CGO_ENABLED=1 PARLOUR_TEST_BOT='$(BOT)' go test -count=1 -parallel 4 -race -shuffle=on ./...
 
 # Each fuzz target in turn, for FUZZTIME.
 fuzz:

@@ -29,7 +29,7 @@ func TestEveryConnectionIsDurable(t *testing.T) {
 	ctx := context.Background()
 	j := open(t)
 	for _, db := range []*sql.DB{j.writer, j.reader} {
-		for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000"} {
+		for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "20000"} {
 			var got string
 			require.NoError(t, db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&got))
 			require.Equal(t, want, got, pragma)

@@ -46,7 +46,7 @@ func connect(ctx context.Context, dir string) (writer, reader *sql.DB, err error
 // pool opens the store. FULL: what was acknowledged is on the disk.
 // Guarded by TestEveryConnectionIsDurable.
 func pool(dir string, size int, query url.Values) (*sql.DB, error) {
-	query["_pragma"] = []string{"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}
+	query["_pragma"] = []string{"busy_timeout(20000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}
 	query.Set("_defensive", "1")
 	query.Set("_dqs", "0")
 	name := url.URL{Scheme: "file", Path: filepath.Join(dir, storeName), RawQuery: query.Encode()}
