@@ -1,7 +1,6 @@
 package contract_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"parlour/bridge/discord"
 	"parlour/bridge/journal"
 	"parlour/guardrail/secret"
+	"parlour/tests/house"
 	"parlour/tiers"
 
 	fake "parlour/tests/fakes/discord"
@@ -49,24 +49,6 @@ func discordRules() tiers.Rules {
 		{Tier: tiers.Guest, Platform: tiers.Discord, Workspace: discordGuild, Channels: []string{discordChannel, discordVoice},
 			Anyone: true, Origin: "guest.yaml:1"},
 	}, nil)
-}
-
-// discordLog is a log that tests may read while it is written.
-type discordLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *discordLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *discordLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
 
 // router lets the outbox be made before the adapter, which needs the gate.
@@ -112,7 +94,7 @@ type discordBotRig struct {
 	probe    *gateProbe
 	adapter  *discord.Adapter
 	delegate *delegate
-	log      *discordLog
+	log      *house.Printed
 	outbox   *bridge.Outbox
 	ended    chan error // what Run gave
 	stop     func()
@@ -141,7 +123,7 @@ func newDiscordFake(t *testing.T) *fake.Server {
 // openDiscord makes a bot with a state folder; nothing runs yet.
 func openDiscord(t *testing.T, f *fake.Server, dir string, d *delegate, timing discord.Timing) *discordBotRig {
 	t.Helper()
-	r := &discordBotRig{t: t, fake: f, delegate: d, log: &discordLog{}, ended: make(chan error, 1)}
+	r := &discordBotRig{t: t, fake: f, delegate: d, log: &house.Printed{}, ended: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	j, err := journal.Open(t.Context(), journal.Config{Dir: dir, Origin: journal.Serve})
 	require.NoError(t, err)

@@ -1,7 +1,6 @@
 package contract_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"parlour/bridge/slack"
 	"parlour/guardrail/secret"
 	slackfake "parlour/tests/fakes/slack"
+	"parlour/tests/house"
 	"parlour/tiers"
 )
 
@@ -41,24 +41,6 @@ func slackRules() tiers.Rules {
 	}, nil)
 }
 
-// slackLog is a log that a test reads while it is written.
-type slackLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *slackLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *slackLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // slackLate closes the circle of gate, outbox and adapter.
 type slackLate struct{ bridge.Sender }
 
@@ -69,7 +51,7 @@ type slackRig struct {
 	journal  *journal.Journal
 	adapter  *slack.Adapter
 	delegate *delegate
-	log      *slackLog
+	log      *house.Printed
 	late     *slackLate
 	worker   *bridge.Worker
 	intake   slack.Intake // nil: the gate
@@ -96,7 +78,7 @@ func slackBot(t *testing.T, fake *slackfake.Server, dir string, d *delegate) *sl
 	t.Helper()
 	j, err := journal.Open(t.Context(), journal.Config{Dir: dir, Origin: journal.Serve})
 	require.NoError(t, err)
-	r := &slackRig{t: t, fake: fake, journal: j, delegate: d, log: &slackLog{}, late: &slackLate{}}
+	r := &slackRig{t: t, fake: fake, journal: j, delegate: d, log: &house.Printed{}, late: &slackLate{}}
 	r.stop = sync.OnceFunc(func() { _ = j.Close() })
 	t.Cleanup(func() {
 		r.stop()
