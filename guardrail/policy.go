@@ -45,7 +45,7 @@ func asker(t tiers.Tier) string {
 func files(e policy.Effective) string {
 	lines := []string{"Files: " + fileMode(e)}
 	for _, root := range e.Writable() {
-		lines = append(lines, "- writable: "+root+scratchMark(e, root))
+		lines = append(lines, "- writable: "+place(e, root)+scratchMark(e, root))
 	}
 	for _, set := range e.Documents() {
 		lines = append(lines, "- documents: "+set)
@@ -62,14 +62,39 @@ func fileMode(e policy.Effective) string {
 	switch e.Mode() {
 	case policy.WorkspaceWrite:
 		return "workspace-write. You can change the working folder and the scratch folders listed here. " +
-			"Every other write fails. The operator's files are not in your view." + enforced(e, policy.Filesystem)
+			"Every other write fails. " + view(e)
 	case policy.DangerFullAccess:
 		return "danger-full-access. No file boundary is set: you can change every file that the bot's own user can change. " +
 			"What you change stays changed."
 	default:
 		return "read-only. You can change nothing but the scratch folders listed here. " +
-			"Every other write fails, also in the working folder. The operator's files are not in your view." + enforced(e, policy.Filesystem)
+			"Every other write fails, also in the working folder. " + view(e)
 	}
+}
+
+func view(e policy.Effective) string {
+	text := "The operator's files are not in your view."
+	if e.Rung() == policy.RungLandlock {
+		text = "You can read and list nothing of the host but its programs and libraries."
+	}
+	return text + enforced(e, policy.Filesystem)
+}
+
+// place names a writable folder as the run finds it. Without a view of its own
+// it lies below a folder of the host, whose name differs in each run.
+func place(e policy.Effective, root string) string {
+	if e.Rung() != policy.RungLandlock {
+		return root
+	}
+	switch root {
+	case policy.WorkDir:
+		return "the working folder"
+	case policy.HomeDir:
+		return "$HOME"
+	case policy.TempDir:
+		return "$TMPDIR"
+	}
+	return ".." + root
 }
 
 func scratchMark(e policy.Effective, root string) string {
@@ -84,15 +109,29 @@ func network(e policy.Effective) string {
 		return "Network: the program opens no connection. The host does not enforce it."
 	}
 	held := enforced(e, policy.NetworkReach)
+	if e.Network() == policy.ModelOnly && e.Rung() == policy.RungLandlock {
+		return "Network: you need the model alone, at " + policy.BrokerAddr + ". " + others(e) + held
+	}
 	if e.Network() == policy.ModelOnly {
 		return "Network: the model alone, at " + policy.BrokerAddr + ". No other address, name or socket can be reached." + held
 	}
 	return "Network: none. No address, name or socket can be reached." + held
 }
 
+// others says what a run on the host's own network can reach besides.
+func others(e policy.Effective) string {
+	if e.Level(policy.NetworkReach) == policy.None {
+		return "Other TCP addresses are not kept from you; no other socket can be made."
+	}
+	return "The same port of another address can be reached too; no other port or socket can."
+}
+
 func processes(e policy.Effective) string {
 	if e.Rung() == policy.RungPlain {
 		return "Processes: the program starts none. The host does not hide others."
+	}
+	if e.Rung() == policy.RungLandlock {
+		return "Processes: you can neither look into nor signal those of others, and all of yours end with this run." + enforced(e, policy.Processes)
 	}
 	return "Processes: you see your own alone, and all of them end with this run." + enforced(e, policy.Processes)
 }

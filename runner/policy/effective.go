@@ -51,7 +51,10 @@ func (e Effective) LimitList() []Limit { return e.limits.list(e.caps, e.network)
 func (e Effective) Rung() Rung { return e.caps.Rung }
 
 // Level says how well the host enforces a clause in this run.
-func (e Effective) Level(c Clause) Level { return e.caps.level(c) }
+func (e Effective) Level(c Clause) Level { return e.caps.level(c, e.network) }
+
+// MemoryLevel says how well the host holds the run to its memory.
+func (e Effective) MemoryLevel() Level { return e.caps.Memory }
 
 // Landlock gives the kernel's Landlock ABI, 0 where the second wall is missing.
 func (e Effective) Landlock() int { return e.caps.Landlock }
@@ -73,7 +76,7 @@ func (e Effective) String() string {
 		"levels=[%s %s %s] landlock=%d "+
 		"limits=[wall=%s stall=%s memory=%d/%s disk=%d/%s files=%d processes=%d/%s open_files=%d/%s answer=%d model_requests=%d output_tokens=%d] notes=%q why=%q",
 		e.Rung(), e.mode, e.network, e.tools, e.documents, e.writable, e.scratch,
-		e.caps.Filesystem, e.caps.Network, e.caps.Processes, e.caps.Landlock,
+		e.Level(Filesystem), e.Level(NetworkReach), e.Level(Processes), e.caps.Landlock,
 		l.Wall, l.Stall, l.Memory, e.caps.Memory, l.Disk, e.caps.Disk, l.Files, l.Processes, e.caps.ProcessCount,
 		l.OpenFiles, e.caps.OpenFiles, l.Answer, l.ModelRequests, l.OutputTokens, e.notes, e.caps.Why)
 }

@@ -25,6 +25,10 @@ const Handbook = "handbook"
 // by a plain child.
 const Unsandboxed = "not sandboxed on this host: built-in handbook only"
 
+// NoView is what text and receipt say where a run has the host's files, network
+// and processes around it, behind Landlock.
+const NoView = "no view of its own: the run can tell which paths exist, with size and time, which processes exist, and what the host is called"
+
 // Wish is what a tier's manifest and a runner's manifest ask for together. The
 // zero Wish permits nothing and Narrow refuses it.
 type Wish struct {
@@ -36,36 +40,6 @@ type Wish struct {
 	Scratch   []string // writable folders of the runner besides HomeDir and TempDir
 	Require   []Clause // empty: every clause is required
 	Limits    Limits
-}
-
-// Capabilities are what the host was measured to enforce. The zero value
-// enforces nothing.
-type Capabilities struct {
-	Rung       Rung
-	Filesystem Level
-	Network    Level
-	Processes  Level
-
-	Memory       Level
-	Disk         Level
-	ProcessCount Level
-	OpenFiles    Level
-
-	Landlock int    // ABI version; 0: the second wall is missing
-	Why      string // why the rung is not better, in one sentence
-	Cure     string // what the operator can do about it
-}
-
-func (c Capabilities) level(clause Clause) Level {
-	switch clause {
-	case Filesystem:
-		return c.Filesystem
-	case NetworkReach:
-		return c.Network
-	case Processes:
-		return c.Processes
-	}
-	return None
 }
 
 // RefusedError says which required clauses the host does not enforce, why, and
@@ -85,10 +59,12 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("this host cannot enforce %s: %s; cure: %s", list(names), e.Why, e.Cure)
 }
 
-// Narrow gives the policy that this host will enforce for the wish. It refuses
-// with a RefusedError where a required clause would not hold, and with a plain
-// error where the wish itself permits nothing. A mode that is not armed is
-// lowered to read-only and noted.
+// Narrow gives the policy that this host will enforce for the wish, on the
+// strongest rung that enforces every required clause. It refuses with a
+// RefusedError where there is none, naming what the closest rung lacks, and with
+// a plain error where the wish itself permits nothing. A mode that is not armed
+// is lowered to read-only and noted. Guarded by tests/claims
+// TestNarrowPicksTheStrongestRungThatHolds.
 func Narrow(w Wish, c Capabilities) (Effective, error) {
 	if w.Mode <= ModeNone || w.Mode > DangerFullAccess {
 		return Effective{}, fmt.Errorf("no file mode is set: nothing may run")
@@ -96,19 +72,25 @@ func Narrow(w Wish, c Capabilities) (Effective, error) {
 	if err := w.Limits.validate(); err != nil {
 		return Effective{}, err
 	}
-	if missing := w.missing(c); len(missing) > 0 || c.Rung != RungFull {
+	refused := &RefusedError{Missing: Clauses(), Why: orUnknown(c.Why), Cure: orUnknown(c.Cure)}
+	for _, rung := range c.ladder() {
+		missing := w.missing(rung)
 		if len(missing) == 0 {
-			missing = Clauses()
+			return w.effective(rung), nil
 		}
-		return Effective{}, &RefusedError{Missing: missing, Why: orUnknown(c.Why), Cure: orUnknown(c.Cure)}
+		if len(missing) < len(refused.Missing) {
+			refused.Missing = missing
+		}
 	}
-	return w.effective(c), nil
+	return Effective{}, refused
 }
 
-// BuiltInDocs gives the one policy under which a plain child may run on a host
-// without a sandbox: the program reads the handbook that is compiled into it,
-// and nothing else. Everything that the wish asks beyond that is dropped.
-// Guarded by tests/claims TestPlainChildServesTheHandbookOnly.
+// BuiltInDocs gives the policy of the bot's own reader of the handbook that is
+// compiled into it, where the host cannot enforce what the tier requires: the
+// strongest sandbox that there is, and a plain child where there is none. It
+// reads the handbook and nothing else. Everything that the wish asks beyond that
+// is dropped. Guarded by tests/claims TestPlainChildServesTheHandbookOnly and
+// TestTheHandbookIsReadOnTheBestRung.
 func BuiltInDocs(w Wish, c Capabilities) (Effective, error) {
 	if !slices.Contains(w.Documents, Handbook) {
 		return Effective{}, fmt.Errorf("the handbook is not among the tier's documents")
@@ -117,6 +99,9 @@ func BuiltInDocs(w Wish, c Capabilities) (Effective, error) {
 		return Effective{}, err
 	}
 	bare := Wish{Mode: ReadOnly, Documents: []string{Handbook}, Limits: w.Limits}
+	if rungs := c.ladder(); len(rungs) > 0 {
+		return bare.effective(rungs[0]), nil
+	}
 	return bare.effective(Capabilities{
 		Rung: RungPlain, OpenFiles: c.OpenFiles, Why: orUnknown(c.Why), Cure: orUnknown(c.Cure),
 	}), nil
@@ -129,7 +114,7 @@ func (w Wish) missing(c Capabilities) []Clause {
 	}
 	var missing []Clause
 	for _, clause := range Clauses() {
-		if slices.Contains(required, clause) && c.level(clause) != Enforced {
+		if slices.Contains(required, clause) && c.level(clause, w.Network) != Enforced {
 			missing = append(missing, clause)
 		}
 	}
@@ -138,7 +123,7 @@ func (w Wish) missing(c Capabilities) []Clause {
 
 func (w Wish) effective(c Capabilities) Effective {
 	e := Effective{
-		mode: w.Mode, network: w.Network, caps: c, limits: w.Limits,
+		mode: w.Mode, network: w.Network, caps: c.alone(), limits: w.Limits,
 		tools: sorted(w.Tools), documents: sorted(w.Documents),
 	}
 	if w.Mode == DangerFullAccess && !w.Armed {
@@ -156,10 +141,13 @@ func (w Wish) effective(c Capabilities) Effective {
 	default:
 		e.writable = e.scratch
 	}
-	if c.Rung == RungPlain {
+	switch c.Rung {
+	case RungPlain:
 		e.notes = append(e.notes, Unsandboxed)
+	case RungLandlock:
+		e.notes = append(e.notes, NoView)
 	}
-	if c.Rung == RungFull && c.Landlock == 0 {
+	if (c.Rung == RungFull || c.Rung == RungBwrap) && c.Landlock == 0 {
 		e.notes = append(e.notes, "the kernel has no Landlock: the second wall is missing, and a run can read facts about the host in /proc")
 	}
 	return e

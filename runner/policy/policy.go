@@ -116,12 +116,23 @@ type Rung int8
 
 // The rungs, from none to the strongest.
 const (
-	RungNone  Rung = iota
-	RungPlain      // a plain child, for the built-in handbook only
-	RungFull       // own namespaces, own view, seccomp, and Landlock where present
+	RungNone     Rung = iota
+	RungPlain         // a plain child, for the built-in handbook only
+	RungLandlock      // the host's own view and network behind Landlock and seccomp, for containers
+	RungBwrap         // as RungFull, but bubblewrap makes the namespaces and the view
+	RungFull          // own namespaces, own view, seccomp, and Landlock where present
 )
 
-var rungNames = [...]string{"none", "off", "full"}
+var rungNames = [...]string{"none", "off", "landlock", "bwrap", "full"}
+
+// Rungs lists the sandboxes, the strongest first.
+func Rungs() []Rung { return []Rung{RungFull, RungBwrap, RungLandlock} }
+
+// ParseRung reads the name of a sandbox: full, bwrap or landlock.
+func ParseRung(s string) (Rung, error) {
+	i, err := parse("rung", rungNames[RungLandlock:], s)
+	return RungLandlock + Rung(i), err
+}
 
 // String gives the rung's name as receipts print it.
 func (r Rung) String() string { return name(rungNames[:], int(r)) }

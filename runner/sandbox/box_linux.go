@@ -8,59 +8,133 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"syscall"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
 	"parlour/runner/policy"
 )
 
-// startBox runs the command in the full box.
+// startBox runs the command on the policy's rung.
 func (e *Engine) startBox(ctx context.Context, eff policy.Effective, cmd Command) (*Run, error) {
-	return e.enter(ctx, job{eff: eff, cmd: cmd})
+	return e.pool.start(ctx, e, job{eff: eff, cmd: cmd})
 }
 
-// enter completes the job with what the host says, takes a user id and starts.
+// enter completes the job with what the host says and starts it.
 func (e *Engine) enter(ctx context.Context, j job) (*Run, error) {
+	l, err := e.ready(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return l.start(ctx, e)
+}
+
+// ready checks the job against the host and takes what a run holds: a user id,
+// and what its rung needs. On an error nothing is held.
+func (e *Engine) ready(ctx context.Context, j job) (launch, error) {
 	var err error
 	if j.facts, err = e.facts(); err != nil {
-		return nil, &StartError{"look at the host", err}
+		return launch{}, &StartError{"look at the host", err}
 	}
 	if err := j.look(); err != nil {
-		return nil, err
+		return launch{}, err
 	}
 	free := func() {}
 	j.uid = insideUID
 	if j.root {
 		if j.uid, free, err = j.ids.lease(); err != nil {
-			return nil, &StartError{"take a user id", err}
+			return launch{}, &StartError{"take a user id", err}
 		}
 	}
-	return e.launch(ctx, launch{steps: j.plan(), attr: namespaces(j.root), cmd: j.cmd, ended: free})
+	l, err := e.onRung(ctx, j)
+	if err != nil {
+		free()
+		return launch{}, err
+	}
+	before := l.ended
+	l.cmd, l.ended = j.cmd, func() { before(); free() }
+	return l, nil
+}
+
+// onRung plans the run for its rung.
+func (e *Engine) onRung(ctx context.Context, j job) (launch, error) {
+	switch j.eff.Rung() {
+	case policy.RungBwrap:
+		return j.inBubble()
+	case policy.RungLandlock:
+		return e.inShelter(ctx, j)
+	}
+	l := launch{spaces: namespaces(j.root), ended: func() {}}
+	if j.eff.MemoryLevel() == policy.Enforced {
+		g, err := j.groups.open(e.alive, j.eff.Limits())
+		if err != nil {
+			return launch{}, &StartError{stepGroup, err}
+		}
+		// The view of groups begins at the run's own, so it is made there.
+		l.group, l.ended, l.spaces = g, func() { _ = g.leave() }, l.spaces&^unix.CLONE_NEWCGROUP
+	}
+	l.steps = j.plan()
+	return l, nil
+}
+
+// inBubble has bubblewrap make the namespaces and the view. It is never used by
+// root: the run's user would own the host's settings in /proc/sys. Guarded by
+// tests/attacks TestBwrapIsNeverUsedByRoot.
+func (j job) inBubble() (launch, error) {
+	if j.root || j.maker == "" {
+		return launch{}, &StartError{stepMaker, errors.New(j.noMaker)}
+	}
+	b := j.bubble()
+	return launch{
+		steps: j.plan(), ties: byMaker, ended: func() {},
+		by: maker{path: j.maker, argv: append([]string{j.maker}, b.argv...), data: b.data},
+	}, nil
+}
+
+// inShelter lets the run be on the host's own file system and network, behind
+// Landlock.
+func (e *Engine) inShelter(ctx context.Context, j job) (launch, error) {
+	if j.landlock == 0 {
+		return launch{}, &StartError{stepLandlock, unix.ENOSYS}
+	}
+	hangUp := func() {}
+	if j.eff.Network() == policy.ModelOnly {
+		var err error
+		if hangUp, err = leaseAddress(ctx); err != nil {
+			return launch{}, &StartError{"wait for the address of the model", err}
+		}
+	}
+	name, leave, err := e.alive.enter()
+	if err != nil {
+		hangUp()
+		return launch{}, &StartError{"make the run's folder", err}
+	}
+	j.base = filepath.Join(e.cfg.Temp, name)
+	return launch{steps: j.plan(), ties: byKeeper, ended: func() {
+		leave(os.RemoveAll(j.base) == nil)
+		hangUp()
+	}}, nil
 }
 
 // namespaces gives the child its own of every kind. A bot that is not root needs
 // a user namespace to be allowed the others; there the run keeps the bot's id in
-// the kernel's eyes, and the child holds its capabilities over exec by the
-// ambient set, because it is not root inside either.
-func namespaces(root bool) *syscall.SysProcAttr {
-	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
-		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP, Setsid: true}
+// the kernel's eyes.
+func namespaces(root bool) uintptr {
+	const own = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if root {
-		return attr
+		return own
 	}
-	attr.Cloneflags |= unix.CLONE_NEWUSER
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideUID, HostID: os.Geteuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideUID, HostID: os.Getegid(), Size: 1}}
-	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
-	return attr
+	return own | unix.CLONE_NEWUSER
 }
 
 // look checks the program, the mounts and the writable folders against the
 // host and the view.
 func (j *job) look() error {
 	j.program = source{host: j.cmd.Path, inside: j.cmd.inside()}
-	if err := j.program.readable(j.root, true); err != nil {
+	if !j.boxed() {
+		j.program.inside = j.cmd.Path
+	}
+	if err := j.reach(&j.program, true); err != nil {
 		return &StartError{"check the program", err}
 	}
 	roots := j.eff.Writable()
@@ -73,17 +147,55 @@ func (j *job) look() error {
 			mounts = append(mounts, m)
 		}
 	}
-	if err := checkMounts(mounts, roots, j.program.inside); err != nil {
+	if err := checkMounts(mounts, roots, j.cmd.inside()); err != nil {
 		return &StartError{"check the mounts", err}
 	}
 	for _, m := range mounts {
 		s := source{host: path.Clean(m.Host), inside: m.Inside}
-		if err := s.readable(j.root, false); err != nil {
+		if err := j.reach(&s, false); err != nil {
 			return &StartError{"check the mounts", err}
 		}
 		j.mounts = append(j.mounts, s)
 	}
 	return nil
+}
+
+// reach checks that the run can use a source on this rung. Without a view it
+// stays where it is, unless it is a single file, of which the run gets a copy.
+func (j *job) reach(s *source, run bool) error {
+	if err := s.readable(j.root, run); err != nil || j.boxed() {
+		return err
+	}
+	if s.host != s.inside {
+		if s.folder {
+			return fmt.Errorf("the folder %s cannot be shown as %s without a view", s.host, s.inside)
+		}
+		return nil
+	}
+	if !j.root {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(s.host)
+	if err != nil {
+		return err
+	}
+	return errors.Join(enterable(s.host), enterable(real))
+}
+
+// enterable says whether everybody may enter the folders above a path.
+func enterable(p string) error {
+	for at := path.Dir(p); ; at = path.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o1 == 0 {
+			return fmt.Errorf("the run's own user cannot enter %s; cure: chmod a+x %s, or another place", at, at)
+		}
+		if at == "/" {
+			return nil
+		}
+	}
 }
 
 // readable fills in whether the source is a folder, and refuses one that the

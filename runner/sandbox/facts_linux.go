@@ -20,16 +20,29 @@ func gather() (facts, error) {
 	f := facts{
 		root:     os.Geteuid() == 0,
 		landlock: landlockABI(),
-		offline:  string(filter(false)),
-		online:   string(filter(true)),
+		offline:  string(filter(strictness{})),
+		online:   string(filter(strictness{sockets: true})),
 	}
+	f.stillOffline = string(filter(strictness{still: true}))
+	f.stillOnline = string(filter(strictness{still: true, sockets: true}))
+	// Nothing but the user id or Landlock's scopes keeps a signal off the bot.
+	mute := !f.root && f.landlock < scopedLandlock
+	f.sharedOffline = string(filter(strictness{shared: true, mute: mute}))
+	f.sharedOnline = string(filter(strictness{shared: true, mute: mute, sockets: true}))
 	// The child finds out what it is by this file; without it it would be the bot.
 	if _, err := os.ReadFile("/proc/self/cmdline"); err != nil {
 		return facts{}, fmt.Errorf("look for /proc: %w", err)
 	}
+	f.groups = ownGroups()
 	f.trees, f.links = systemFolders()
 	f.masks = maskedFolders()
+	f.core = coreFolders(f.trees)
+	f.maker, f.noMaker = findMaker(makers[:], ownerOf)
+	if f.root { // it would leave the host's root in the run's reach
+		f.maker, f.noMaker = "", "it is never used by root"
+	}
 	f.procs = present("/proc", "cpuinfo", "meminfo", "stat")
+	f.settings = present("/etc", "ssl/openssl.cnf") // without it programs that have OpenSSL do not start
 	f.secrets = []string{"cmdline"}
 	if f.landlock == 0 { // nothing else keeps these from being read
 		f.secrets = append(f.secrets, present("/proc", "config.gz", "diskstats", "keys", "locks", "modules", "partitions", "swaps", "timer_list")...)
@@ -72,6 +85,25 @@ func systemFolders() (trees []string, links [][2]string) {
 		}
 	}
 	return trees, links
+}
+
+// coreFolders says which folders hold what a program needs to start: of /usr only
+// those with programs and libraries. They are real paths.
+func coreFolders(trees []string) []string {
+	var core []string
+	for _, t := range trees {
+		if t != "/usr" {
+			core = append(core, t)
+			continue
+		}
+		for _, name := range []string{"bin", "lib", "lib32", "lib64", "libexec", "libx32", "sbin"} {
+			at := filepath.Join(t, name)
+			if info, err := os.Lstat(at); err == nil && info.IsDir() {
+				core = append(core, at)
+			}
+		}
+	}
+	return core
 }
 
 // maskedFolders gives the operator's parts of /usr, under their real paths.

@@ -16,15 +16,19 @@ import (
 	"parlour/runner/sandbox/entry"
 )
 
-// pair makes the status socket: the bot's end and the child's.
+// pair makes the status socket: the bot's end and the child's. The kernel says
+// on it who speaks, under the id that the bot knows.
 func pair() (*net.UnixConn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	ours, theirs, err := socketpair()
 	if err != nil {
 		return nil, nil, err
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "status"), os.NewFile(uintptr(fds[1]), "child status")
 	defer ours.Close()
-	conn, err := net.FileConn(ours)
+	var conn net.Conn
+	err = unix.SetsockoptInt(int(ours.Fd()), unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+	if err == nil {
+		conn, err = net.FileConn(ours)
+	}
 	if err != nil {
 		_ = theirs.Close()
 		return nil, nil, err
@@ -32,35 +36,80 @@ func pair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// handshake reads what the child says until its end closes, which is when it
-// has become the program. It gives the listener that was passed, if any.
-func handshake(status *net.UnixConn) (net.Listener, error) {
-	var said []byte
-	var passed []int
-	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
-	for {
-		n, oobn, _, _, err := status.ReadMsgUnix(buf, oob)
-		passed = append(passed, descriptorsIn(oob[:oobn])...)
-		said = append(said, buf[:n]...)
-		if errors.Is(err, io.EOF) || err == nil && n == 0 {
-			break
-		}
-		if err != nil {
-			closeAll(passed)
-			return nil, &StartError{"listen to the child", err}
-		}
+func socketpair() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := outcome(said); err != nil {
-		closeAll(passed)
-		return nil, err
-	}
-	return listener(passed)
+	return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs"), nil
 }
 
-// outcome reads the child's whole talk: perhaps a passed socket, then that it is
-// ready, and a failure if there was one.
-func outcome(said []byte) error {
-	said = bytes.TrimPrefix(said, []byte{entry.Passing})
+// talk is what a child has said on its status socket.
+type talk struct {
+	said     []byte
+	listener net.Listener // that it passed, if any
+	passed   int          // how many sockets
+	who      insider      // who spoke last
+}
+
+// hear listens until the child's end closes, which is when it has become the
+// program or is dead, or until it has said the mark, where that is not 0.
+func (t *talk) hear(status *net.UnixConn, mark byte) error {
+	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4)+unix.CmsgSpace(unix.SizeofUcred))
+	for mark == 0 || !bytes.ContainsRune(t.said, rune(mark)) {
+		n, oobn, _, _, err := status.ReadMsgUnix(buf, oob)
+		fds, pid := ancillary(oob[:oobn])
+		if lerr := t.receive(fds); lerr != nil {
+			return lerr
+		}
+		t.said = append(t.said, buf[:n]...)
+		t.who.meet(pid)
+		if errors.Is(err, io.EOF) || err == nil && n == 0 {
+			return nil
+		}
+		if err != nil {
+			return &StartError{"listen to the child", err}
+		}
+	}
+	return nil
+}
+
+// receive takes the one socket that a child may pass.
+func (t *talk) receive(fds []int) error {
+	for _, fd := range fds {
+		if t.passed++; t.passed > 1 {
+			closeAll(fds)
+			return &StartError{"receive the listener", fmt.Errorf("the child passed %d sockets", t.passed)}
+		}
+		file := os.NewFile(uintptr(fd), "listener") // owns the descriptor from here on
+		l, err := net.FileListener(file)
+		_ = file.Close()
+		if err != nil {
+			return &StartError{"receive the listener", err}
+		}
+		t.listener = l
+	}
+	return nil
+}
+
+// drop closes what was passed.
+func (t *talk) drop() {
+	if t.listener != nil {
+		_ = t.listener.Close()
+		t.listener = nil
+	}
+}
+
+// waits says whether the child has done all but the last steps.
+func (t *talk) waits() bool {
+	return bytes.Equal(bytes.TrimPrefix(t.said, []byte{entry.Passing}), []byte{entry.Waiting})
+}
+
+// outcome reads the child's whole talk: perhaps a passed socket, perhaps that it
+// waited, then that it is ready, and a failure if there was one.
+func (t *talk) outcome() error {
+	said := bytes.TrimPrefix(t.said, []byte{entry.Passing})
+	said = bytes.TrimPrefix(said, []byte{entry.Waiting})
 	rest, ready := bytes.CutPrefix(said, []byte{entry.Ready})
 	if text, failed := bytes.CutPrefix(rest, []byte{entry.Failed}); failed {
 		return failure(text)
@@ -82,35 +131,21 @@ func failure(text []byte) error {
 	return &StartError{string(parts[0]), errors.New(string(parts[2]))}
 }
 
-func listener(passed []int) (net.Listener, error) {
-	if len(passed) == 0 {
-		return nil, nil
-	}
-	if len(passed) > 1 {
-		closeAll(passed)
-		return nil, &StartError{"receive the listener", fmt.Errorf("the child passed %d sockets", len(passed))}
-	}
-	file := os.NewFile(uintptr(passed[0]), "listener") // owns the descriptor from here on
-	defer file.Close()
-	l, err := net.FileListener(file)
-	if err != nil {
-		return nil, &StartError{"receive the listener", err}
-	}
-	return l, nil
-}
-
-func descriptorsIn(oob []byte) []int {
+// ancillary gives the descriptors and the sender that came with a message.
+func ancillary(oob []byte) (fds []int, pid int) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return nil
+		return nil, 0
 	}
-	var fds []int
 	for _, m := range messages {
 		if got, err := unix.ParseUnixRights(&m); err == nil {
 			fds = append(fds, got...)
 		}
+		if from, err := unix.ParseUnixCredentials(&m); err == nil {
+			pid = int(from.Pid)
+		}
 	}
-	return fds
+	return fds, pid
 }
 
 func closeAll(fds []int) {

@@ -3,8 +3,6 @@
 package sandbox
 
 import (
-	"slices"
-
 	"golang.org/x/sys/unix"
 
 	"parlour/runner/policy"
@@ -14,6 +12,9 @@ import (
 // lastLandlock is the newest ABI whose rights this package knows. A newer
 // kernel is used as if it had this one.
 const lastLandlock = 10
+
+// scopedLandlock is the first ABI that keeps signals to the run.
+const scopedLandlock = 6
 
 const (
 	readFile = unix.LANDLOCK_ACCESS_FS_READ_FILE
@@ -70,6 +71,22 @@ func (p rights) landlocked() {
 	}
 	r := handled(p.landlock)
 	p.add(entry.Ruleset, []int64{r.files, r.network, r.scoped, r.size})
+	if p.boxed() {
+		p.repeatView()
+	} else {
+		p.allowCore()
+	}
+	for _, w := range p.eff.Writable() {
+		p.allow(r.scratchRights(), p.at(w))
+	}
+	if r.network != 0 && p.eff.Network() == policy.ModelOnly {
+		p.add(entry.PortRule, []int64{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, brokerPort})
+	}
+	p.add(entry.Restrict, nil)
+}
+
+// repeatView allows what the view shows.
+func (p rights) repeatView() {
 	p.allow(readDir, "/")
 	p.allow(runTree, p.trees...)
 	p.allow(readFile|readDir, "/etc", "/proc/self")
@@ -85,11 +102,42 @@ func (p rights) landlocked() {
 			p.allow(runFile, m.inside)
 		}
 	}
-	p.allow(r.scratchRights(), slices.Clone(p.eff.Writable())...)
-	if r.network != 0 && p.eff.Network() == policy.ModelOnly {
-		p.add(entry.PortRule, []int64{unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, brokerPort})
+}
+
+// ownProcs are the files of a run's own /proc that programs need; the others
+// name the host's mounts, groups or devices.
+var ownProcs = [...]string{"cmdline", "maps", "stat", "statm", "status"}
+
+// allowCore allows what a program needs to start where it has the host's file
+// system before it: Landlock is the first wall here, and the only one.
+func (p rights) allowCore() {
+	p.allow(runTree, p.core...)
+	p.allow(runFile, p.program.inside)
+	for _, f := range ownProcs {
+		p.allow(readFile, "/proc/self/"+f)
 	}
-	p.add(entry.Restrict, nil)
+	p.allow(readDir, "/proc/self/fd")
+	for _, f := range p.procs {
+		p.allow(readFile, "/proc/"+f)
+	}
+	for _, f := range p.settings {
+		p.allow(readFile, "/etc/"+f)
+	}
+	p.allow(device, "/dev/null")
+	for _, d := range []string{"full", "random", "urandom", "zero"} {
+		p.allow(readFile, "/dev/"+d)
+	}
+	p.allow(readDir, p.at(policy.WorkDir))
+	for _, m := range p.mounts {
+		switch {
+		case m.folder:
+			p.allow(runTree, m.host)
+		case m.host == m.inside:
+			p.allow(runFile, m.host)
+		default:
+			p.allow(readFile, p.at(m.inside))
+		}
+	}
 }
 
 func (p rights) allow(rights int64, paths ...string) {

@@ -9,27 +9,33 @@ import (
 )
 
 // plainFolder makes the folder of one plain run, with the three places that a
-// box would have, and the files and folders of the command.
-func plainFolder(temp string, cmd Command) (string, error) {
-	root, err := os.MkdirTemp(temp, "parlour-run-")
+// box would have, and the files and folders of the command. It gives the way to
+// remove it again, also where it fails.
+func plainFolder(temp string, p *presence, cmd Command) (root string, remove func(), err error) {
+	name, leave, err := p.enter()
 	if err != nil {
-		return "", err
+		return "", func() {}, err
+	}
+	root = filepath.Join(temp, name)
+	remove = func() { leave(os.RemoveAll(root) == nil) }
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return "", remove, err
 	}
 	for _, place := range append([]string{policy.WorkDir, policy.HomeDir, policy.TempDir}, cmd.Folders...) {
 		if err := os.MkdirAll(filepath.Join(root, place), 0o700); err != nil {
-			return root, err
+			return root, remove, err
 		}
 	}
 	for name, content := range cmd.Files {
 		p := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
-			return root, err
+			return root, remove, err
 		}
 		if err := os.WriteFile(p, []byte(content), 0o600); err != nil {
-			return root, err
+			return root, remove, err
 		}
 	}
-	return root, nil
+	return root, remove, nil
 }
 
 // plainEnv turns values that name places of a box into places of the run's

@@ -4,10 +4,8 @@ package sandbox
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -19,16 +17,14 @@ import (
 // limits, an own process group, no descriptors, no new rights, and an end with
 // the bot.
 func (e *Engine) startPlain(ctx context.Context, eff policy.Effective, cmd Command) (*Run, error) {
-	root, err := plainFolder(e.cfg.Temp, cmd)
-	remove := func() { _ = os.RemoveAll(root) }
+	root, remove, err := plainFolder(e.cfg.Temp, e.alive, cmd)
 	if err != nil {
 		remove()
 		return nil, &StartError{"make the run's folder", err}
 	}
-	return e.launch(ctx, launch{
-		steps: plainSteps(eff.Limits(), cmd, root), attr: &syscall.SysProcAttr{Setpgid: true},
-		cmd: cmd, group: true, ended: remove,
-	})
+	return launch{
+		steps: plainSteps(eff.Limits(), cmd, root), cmd: cmd, ties: byGroup, ended: remove,
+	}.start(ctx, e)
 }
 
 func plainSteps(l policy.Limits, cmd Command, root string) []entry.Step {

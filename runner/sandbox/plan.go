@@ -21,8 +21,18 @@ type facts struct {
 	procs    []string    // files of /proc that programs need, relative to it
 	secrets  []string    // files of /proc that are shown empty, relative to it
 	ids      idRange     // uids of the runs of a root bot
+	groups   hierarchies // where the runs' control groups can be made
+
+	core     []string // folders with what a program needs to start, for a run without a view
+	settings []string // files of /etc that libraries cannot do without, relative to it
+	maker    string   // bubblewrap, where it may be used
+	noMaker  string   // why maker is empty
 
 	offline, online string // seccomp programs without and with TCP sockets
+	// The same for a run that has devices of the host in its view.
+	stillOffline, stillOnline string
+	// The same for a run that has the host's files and processes in reach.
+	sharedOffline, sharedOnline string
 }
 
 // source is a host file or folder and its place in the box.
@@ -39,17 +49,38 @@ type job struct {
 	uid     int // of the run, as the box sees it
 	program source
 	mounts  []source
-	report  bool // try harder to undo, and report instead of exec
+	base    string // folder of the host below which the run's places lie; empty in a view
+	report  bool   // try harder to undo, and report instead of exec
+	wait    bool   // wait for a word before the program starts
 }
 
-// plan gives the steps of one box in their order. It does nothing and reads
+// plan gives the steps of one run in their order. It does nothing and reads
 // nothing, so equal jobs give equal steps. Guarded by plan_test.go.
 func (j job) plan() []entry.Step {
 	list := &steps{}
-	(&view{job: j, steps: list, made: map[string]bool{".": true}}).show()
+	switch j.eff.Rung() {
+	case policy.RungFull:
+		(&view{job: j, steps: list, made: map[string]bool{".": true}}).show()
+	case policy.RungBwrap:
+		inner{job: j, steps: list}.settle()
+	case policy.RungLandlock:
+		shelter{job: j, steps: list}.build()
+	}
 	rights{job: j, steps: list}.shed()
 	return list.list
 }
+
+// boxed says whether the run has namespaces and a view of its own.
+func (j job) boxed() bool { return j.eff.Rung() != policy.RungLandlock }
+
+// mayDrop says whether the child holds the capability to lower what it may ever
+// hold. Without it the child has no capability at all, and none to lower.
+func (j job) mayDrop() bool {
+	return j.root || j.eff.Rung() == policy.RungFull
+}
+
+// at gives the run's place on the file system that its program sees.
+func (j job) at(place string) string { return j.base + place }
 
 // steps collects the list. Paths are relative to the new root until the pivot.
 type steps struct {

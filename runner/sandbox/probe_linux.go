@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,39 +16,66 @@ import (
 	"parlour/runner/policy"
 )
 
-// measure builds the box of a small read-only run with a model, whose plan ends
-// in a report.
-func (e *Engine) measure(ctx context.Context) policy.Capabilities {
-	// A plain child can be held to its open files on every Linux.
-	none := policy.Capabilities{OpenFiles: policy.Enforced}
+// measure builds the sandbox of a small read-only run on the rung, whose plan
+// ends in a report.
+func (e *Engine) measure(ctx context.Context, rung policy.Rung) measurement {
 	f, err := e.facts()
-	if err == nil {
-		err = e.rehearse(ctx, f.landlock)
+	if err != nil {
+		err = &StartError{"look at the host", err}
+	} else {
+		err = possible(f, rung)
+	}
+	caps := levels(rung, f.landlock, f.root)
+	if err == nil && rung == policy.RungFull && len(f.groups.places()) > 0 {
+		grouped := caps
+		grouped.Memory = policy.Enforced // for the run as a whole
+		if e.rehearse(ctx, grouped) == nil {
+			return measurement{caps: grouped}
+		}
 	}
 	if err == nil {
-		return full(f.landlock)
+		err = e.rehearse(ctx, caps)
+	}
+	if err == nil {
+		return measurement{caps: caps}
 	}
 	var failed *StartError
 	if !errors.As(err, &failed) {
 		failed = &StartError{"look at the host", err}
 	}
-	none.Why = fmt.Sprintf("no sandbox can be built here: %s: %v", failed.Step, failed.Err)
-	none.Cure = cure(failed.Step, failed.Err, hints())
-	return none
+	return measurement{absent: &policy.Absence{
+		Rung: rung, Why: fmt.Sprintf("%s: %v", failed.Step, failed.Err), Cure: cure(rung, failed.Step, failed.Err, hints()),
+	}}
 }
 
-// rehearse makes one box and waits for its end.
-func (e *Engine) rehearse(ctx context.Context, landlock int) error {
-	wish := policy.Wish{Mode: policy.ReadOnly, Network: policy.ModelOnly, Limits: policy.Limits{
+// possible says what a rung lacks before it is tried.
+func possible(f facts, rung policy.Rung) error {
+	switch {
+	case rung == policy.RungBwrap && f.maker == "":
+		return &StartError{stepMaker, errors.New(f.noMaker)}
+	case rung == policy.RungLandlock && f.landlock == 0:
+		return &StartError{stepLandlock, unix.ENOSYS}
+	}
+	return nil
+}
+
+// rehearse starts one run and waits for its end. Where the run has no network of
+// its own it has none here: the address of the model may be in use.
+func (e *Engine) rehearse(ctx context.Context, caps policy.Capabilities) error {
+	wish := policy.Wish{Mode: policy.ReadOnly, Require: []policy.Clause{policy.Filesystem}, Limits: policy.Limits{
 		Wall: probeTime, Memory: 1 << 30, Disk: 1 << 20, Files: 64, Processes: 64, OpenFiles: 64, Answer: 1 << 10,
 	}}
-	eff, err := policy.Narrow(wish, full(landlock))
+	if caps.Rung != policy.RungLandlock {
+		wish.Network = policy.ModelOnly
+	}
+	eff, err := policy.Narrow(wish, caps)
 	if err != nil {
 		return err
 	}
-	run, err := e.enter(ctx, job{eff: eff, report: true, cmd: Command{Name: "probe", Path: e.cfg.Self, Env: []string{}}})
+	said := &bytes.Buffer{}
+	run, err := e.enter(ctx, job{eff: eff, report: true, cmd: Command{Name: "probe", Path: e.cfg.Self, Env: []string{}, Stderr: said}})
 	if err != nil {
-		return err
+		return complaint(caps.Rung, said.String(), err)
 	}
 	exit, err := run.Wait()
 	if err == nil && exit.Code != 0 {
@@ -56,11 +84,28 @@ func (e *Engine) rehearse(ctx context.Context, landlock int) error {
 	if err != nil {
 		return &StartError{"end the rehearsal", err}
 	}
-	if run.Listener() == nil {
+	if wish.Network == policy.ModelOnly && run.Listener() == nil {
 		return &StartError{"receive the listener", errors.New("the child passed none")}
 	}
 	return nil
 }
+
+// complaint gives bubblewrap's own words where it failed before the child began.
+func complaint(rung policy.Rung, said string, err error) error {
+	line, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	words, fromMaker := strings.CutPrefix(line, "bwrap: ")
+	if rung != policy.RungBwrap || !fromMaker {
+		return err
+	}
+	return &StartError{stepMake, errors.New(words)}
+}
+
+// The steps that are not the child's.
+const (
+	stepMaker    = "look for bubblewrap"
+	stepMake     = "let bubblewrap make the box"
+	stepLandlock = "look for Landlock"
+)
 
 // host is what a cure depends on.
 type host struct {
@@ -88,11 +133,23 @@ func hints() host {
 
 // cure says what the operator can do about a failed step. It is pure; guarded by
 // probe_test.go.
-func cure(step string, err error, h host) string {
+func cure(rung policy.Rung, step string, err error, h host) string {
 	denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSPC)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
 		return "the measurement took longer than " + time.Duration(probeTime).String() + " or was ended: try again with less load"
+	case step == stepMaker && h.root:
+		return "run the bot as a normal user, or make the full rung possible"
+	case step == stepMaker:
+		return "install bubblewrap as a package of the system"
+	case step == stepMake:
+		return cureDenied(h)
+	case step == stepLandlock:
+		return "use a kernel with Landlock, and a container runtime that does not hide its calls"
+	case rung == policy.RungLandlock && (strings.HasPrefix(step, "make folder") || strings.HasPrefix(step, "enter folder")):
+		return "let TMPDIR name a folder that the bot can write and everybody can enter"
+	case rung == policy.RungLandlock && strings.HasPrefix(step, "change user"):
+		return "give the bot CAP_SETUID, CAP_SETGID, CAP_SETPCAP and CAP_CHOWN, or run it as a normal user"
 	case errors.Is(err, unix.ENOSYS):
 		return "use Linux 5.12 or newer, built with seccomp, and no outer filter that hides its calls"
 	case strings.HasPrefix(step, "check the program"):

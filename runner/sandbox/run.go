@@ -1,24 +1,17 @@
 package sandbox
 
 import (
-	"errors"
-	"io"
 	"net"
-	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// waitDelay is how long the output may stay open after the program's end. In a
-// box nobody is left who could hold it.
-const waitDelay = time.Second
-
 // Run is one started program.
 type Run struct {
-	cmd      *exec.Cmd
+	pid      int
 	listener net.Listener
+	out      *output
 
 	alive   sync.Mutex // guards killAll: a process id is only good until it is reaped
 	killAll func()     // nil before the start and after the end
@@ -47,7 +40,7 @@ type Exit struct {
 func (r *Run) Listener() net.Listener { return r.listener }
 
 // PID gives the process id as the host sees it.
-func (r *Run) PID() int { return r.cmd.Process.Pid }
+func (r *Run) PID() int { return r.pid }
 
 // Kill ends the whole run at once. It may be called at any time and repeatedly.
 func (r *Run) Kill() {
@@ -73,39 +66,12 @@ func (r *Run) setKill(kill func()) {
 	r.killAll = kill
 }
 
-// reap collects the program and its output.
-func (r *Run) reap() {
-	err := r.cmd.Wait()
-	if r.cmd.ProcessState == nil {
-		r.exit, r.err = Exit{Code: -1}, err
-		return
+// setEnd notes how the program ended and waits for its output.
+func (r *Run) setEnd(exit Exit, err error) {
+	held, lost := r.out.end()
+	exit.Held = held
+	if err == nil {
+		err = lost
 	}
-	r.exit = exitOf(r.cmd.ProcessState)
-	var status *exec.ExitError
-	switch {
-	case errors.Is(err, exec.ErrWaitDelay):
-		r.exit.Held = true
-	case !errors.As(err, &status):
-		r.err = err
-	}
-}
-
-func exitOf(state *os.ProcessState) Exit {
-	e := Exit{Code: state.ExitCode(), User: state.UserTime(), System: state.SystemTime()}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		e.Signal = status.Signal()
-	}
-	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		e.PeakRSS = int64(usage.Maxrss) * rssUnit
-	}
-	return e
-}
-
-// piped hides what a writer is. A file would otherwise be handed to the program
-// itself, and with it a way to the terminal or the folder behind it.
-func piped(w io.Writer) io.Writer {
-	if w == nil {
-		return nil
-	}
-	return struct{ io.Writer }{w}
+	r.exit, r.err = exit, err
 }

@@ -2,11 +2,13 @@
 // policy.Effective and holds nothing else of the host.
 //
 // The parent turns the policy, facts about the host and the command into a flat
-// list of steps, without doing anything yet. A child that is started in new
-// namespaces performs the list (see package entry) and becomes the program; no
-// process of the engine stays. Where the policy allows the model, the child
-// hands out a listening socket of the box's loopback before it gives up its
-// rights, and whoever serves it is all that answers inside.
+// list of steps, without doing anything yet. A child performs the list (see
+// package entry) and becomes the program. On the full rung it is started in new
+// namespaces and no process of the engine stays; on the bwrap rung bubblewrap
+// makes namespaces and view, and waits outside; on the Landlock rung there is
+// neither, and a keeper ends what the run leaves. Where the policy allows the
+// model, the child hands out a listening socket before it gives up its rights,
+// and whoever serves it is all that answers inside.
 //
 // It refuses to weaken a box: every step of the list holds or the program does
 // not start, and no other rung is tried. It runs nothing in the rungs that
@@ -29,7 +31,9 @@ import (
 // Config is what the engine needs of the host.
 type Config struct {
 	Self string // absolute path of the bot's own program; it is also the sandbox's child
-	Temp string // absolute path of the folder that holds the run folders of plain children
+	Temp string // absolute path of the folder that holds the folders of runs that have no view
+	// Without are rungs that are not used, though the host may have them.
+	Without []policy.Rung
 }
 
 // Engine starts runs. It is safe for concurrent use.
@@ -37,9 +41,12 @@ type Engine struct {
 	cfg Config
 
 	probing sync.Mutex // serialises Probe, so that the host is measured once
-	probed  *policy.Capabilities
+	probed  map[policy.Rung]measurement
 
 	facts func() (facts, error) // what does not change while the engine lives
+	self  func() (int, error)   // a descriptor of the bot's own process
+	alive *presence
+	pool  pool
 }
 
 // New gives an engine. It measures nothing and starts nothing.
@@ -49,7 +56,11 @@ func New(cfg Config) (*Engine, error) {
 			return nil, fmt.Errorf("sandbox: path of the %s is not absolute: %q", p.name, p.path)
 		}
 	}
-	return &Engine{cfg: cfg, facts: sync.OnceValues(gather)}, nil
+	return &Engine{
+		cfg: cfg, probed: map[policy.Rung]measurement{},
+		facts: sync.OnceValues(gather), self: sync.OnceValues(openSelf),
+		alive: &presence{temp: cfg.Temp},
+	}, nil
 }
 
 // StartError says at which step the box or its program did not start. No
@@ -75,14 +86,17 @@ func (e *Engine) Start(ctx context.Context, eff policy.Effective, cmd Command) (
 	if err := ctx.Err(); err != nil {
 		return nil, &StartError{"start", err}
 	}
+	if slices.Contains(e.cfg.Without, eff.Rung()) {
+		return nil, &StartError{"check the policy", fmt.Errorf("rung %s is switched off", eff.Rung())}
+	}
 	switch eff.Rung() {
-	case policy.RungFull:
+	case policy.RungFull, policy.RungBwrap, policy.RungLandlock:
 		if eff.Mode() != policy.ReadOnly && eff.Mode() != policy.WorkspaceWrite {
 			return nil, &StartError{"check the policy", fmt.Errorf("mode %s has no box", eff.Mode())}
 		}
 		return e.startBox(ctx, eff, cmd)
 	case policy.RungPlain:
-		if err := e.plainAllowed(eff, cmd); err != nil {
+		if err := plainAllowed(e.cfg.Self, eff, cmd); err != nil {
 			return nil, &StartError{"check the policy", err}
 		}
 		return e.startPlain(ctx, eff, cmd)
@@ -93,7 +107,7 @@ func (e *Engine) Start(ctx context.Context, eff policy.Effective, cmd Command) (
 // plainAllowed is the one exception from the box: the bot's own program, which
 // reads the handbook that is compiled into it. Guarded by tests/attacks
 // TestPlainChildIsTheBotItselfOnly.
-func (e *Engine) plainAllowed(eff policy.Effective, cmd Command) error {
+func plainAllowed(self string, eff policy.Effective, cmd Command) error {
 	switch {
 	case eff.Mode() != policy.ReadOnly:
 		return fmt.Errorf("mode %s needs a box", eff.Mode())
@@ -103,7 +117,7 @@ func (e *Engine) plainAllowed(eff policy.Effective, cmd Command) error {
 		return fmt.Errorf("tools need a box")
 	case !slices.Equal(eff.Documents(), []string{policy.Handbook}):
 		return fmt.Errorf("documents %q need a box", eff.Documents())
-	case cmd.Path != e.cfg.Self:
+	case cmd.Path != self:
 		return fmt.Errorf("%s needs a box: it is not the bot's own program", cmd.Path)
 	case len(cmd.Mounts) > 0:
 		return fmt.Errorf("mounts need a box")

@@ -32,6 +32,8 @@ const (
 	pretend    = unix.SECCOMP_RET_ERRNO
 	exhausted  = unix.SECCOMP_RET_ERRNO | uint32(unix.EMFILE)
 	notPresent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	// unsupported is the answer of a file system that lacks the feature.
+	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
 )
 
 // Flags that make a namespace, as clone and unshare take them.
@@ -84,6 +86,15 @@ var refused = [...]uint32{
 	unix.SYS_LSM_SET_SELF_ATTR,
 }
 
+// strictness is what a run needs and what is in its reach. The zero value is that
+// of a box of its own, without sockets.
+type strictness struct {
+	sockets bool // TCP sockets may be made
+	still   bool // the times of a device of the host are in reach
+	shared  bool // the host's files, processes and session are in reach: see seccomp_shared.go
+	mute    bool // nobody may be signalled, because nothing else keeps signals off others
+}
+
 // argRule judges one call by its arguments: it is refused where any test
 // matches, and allowed where none does.
 type argRule struct {
@@ -102,16 +113,19 @@ type argTest struct {
 	fate   uint32 // 0: refuse
 }
 
-// argRules are the calls that are refused for some arguments only. With sockets
-// false no socket can be made at all.
-func argRules(sockets bool) []argRule {
+// argRules are the calls that are refused for some arguments only. Without
+// sockets none can be made at all.
+func argRules(s strictness) []argRule {
 	rules := []argRule{
 		{unix.SYS_CLONE, everyFlag(0, namespaceFlags)},
 		// Whoever could cut the tie to the bot would outlive it. Guarded by
 		// tests/journeys TestNobodyCanCutTheTieToTheBot.
 		{unix.SYS_PRCTL, []argTest{{arg: 0, values: []uint32{unix.PR_SET_PDEATHSIG}, fate: pretend}}},
 		{unix.SYS_PERSONALITY, []argTest{{arg: 0, values: []uint32{0, 0xffffffff}, other: true}}},
-		{unix.SYS_IOCTL, []argTest{{arg: 1, values: []uint32{unix.TIOCSTI, unix.TIOCLINUX}}}},
+		// A watch on the host's folders would tell which programs the host starts, and
+		// a lease on its files would let whoever changes them wait.
+		{unix.SYS_FCNTL, []argTest{{arg: 1, values: []uint32{unix.F_NOTIFY, unix.F_SETLEASE}}}},
+		{unix.SYS_IOCTL, []argTest{{arg: 1, values: append([]uint32{unix.TIOCSTI, unix.TIOCLINUX}, s.ioctls()...)}}},
 		{unix.SYS_SENDTO, everyFlag(3, unix.MSG_FASTOPEN)},
 		{unix.SYS_SENDMSG, everyFlag(2, unix.MSG_FASTOPEN)},
 		{unix.SYS_SENDMMSG, everyFlag(3, unix.MSG_FASTOPEN)},
@@ -121,7 +135,8 @@ func argRules(sockets bool) []argRule {
 			{arg: 1, mask: 0xf, values: []uint32{unix.SOCK_STREAM}, other: true},
 		}},
 	}
-	if !sockets {
+	rules = append(rules, s.strangers()...)
+	if !s.sockets {
 		return append(rules, argRule{unix.SYS_SOCKET, []argTest{{arg: 0, other: true}}})
 	}
 	return append(rules, argRule{unix.SYS_SOCKET, []argTest{
@@ -137,16 +152,16 @@ func everyFlag(arg int, flags uint32) []argTest {
 }
 
 // filter gives the seccomp program in the kernel's byte form. It is the same
-// for every run, so the engine makes it once. Guarded by seccomp_test.go, which
+// for every run of a kind, so the engine makes it once. Guarded by seccomp_test.go, which
 // interprets it, and by tests/attacks TestNoSocketButTCPToTheBroker.
-func filter(sockets bool) []byte {
+func filter(s strictness) []byte {
 	var p program
 	// A foreign architecture has other numbers: nothing about it can be judged.
 	p.load(dataArch)
 	p.unless(unix.BPF_JEQ, auditArch, kill)
 	p.load(dataCall)
 	p.when(unix.BPF_JGT, lastCall, notPresent)
-	return append(p, tree(spans(sockets))...).bytes()
+	return append(p, tree(spans(s))...).bytes()
 }
 
 // span is a row of calls, up to the next span, that have one fate.
@@ -156,7 +171,7 @@ type span struct {
 }
 
 // spans lists all known calls in order, with neighbours of one fate joined.
-func spans(sockets bool) []span {
+func spans(s strictness) []span {
 	fates := map[uint32]program{}
 	for _, nr := range absent {
 		fates[nr] = verdict(notPresent)
@@ -164,13 +179,19 @@ func spans(sockets bool) []span {
 	for _, nr := range slices.Concat(refused[:], refusedHere[:]) {
 		fates[nr] = verdict(refuse)
 	}
-	for _, nr := range pretended {
+	for _, nr := range s.refused() {
+		fates[nr] = verdict(refuse)
+	}
+	for _, nr := range s.unknown() {
+		fates[nr] = verdict(unsupported)
+	}
+	for _, nr := range slices.Concat(pretended[:], s.pretended()) {
 		fates[nr] = verdict(pretend)
 	}
 	for _, nr := range slices.Concat(spent[:], spentHere[:]) {
 		fates[nr] = verdict(exhausted)
 	}
-	for _, r := range argRules(sockets) {
+	for _, r := range argRules(s) {
 		fates[r.call] = r.program()
 	}
 	var out []span

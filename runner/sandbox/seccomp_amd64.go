@@ -15,3 +15,10 @@ var refusedHere = [...]uint32{
 
 // spentHere is spent on this architecture alone.
 var spentHere = [...]uint32{unix.SYS_INOTIFY_INIT}
+
+// sharedHere are calls of older programs that change what others own; this
+// architecture alone has them.
+var sharedHere = [...]uint32{unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN}
+
+// stillHere are those that change times.
+var stillHere = [...]uint32{unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT}

@@ -56,7 +56,7 @@ func simulate(t *testing.T, code []byte, arch, nr uint32, args ...uint64) uint32
 
 func TestFilterGuardsArchitectureAndRange(t *testing.T) {
 	for _, sockets := range []bool{false, true} {
-		code := filter(sockets)
+		code := filter(strictness{sockets: sockets})
 		require.Less(t, len(code)/8, unix.BPF_MAXINSNS)
 		for _, arch := range []uint32{unix.AUDIT_ARCH_I386, unix.AUDIT_ARCH_ARM, 0, auditArch ^ 1} {
 			require.EqualValues(t, kill, simulate(t, code, arch, unix.SYS_READ))
@@ -69,7 +69,7 @@ func TestFilterGuardsArchitectureAndRange(t *testing.T) {
 }
 
 func TestFilterJudgesEveryKnownCall(t *testing.T) {
-	code := filter(true)
+	code := filter(strictness{sockets: true})
 	want := map[uint32]uint32{}
 	for _, nr := range absent {
 		want[nr] = notPresent
@@ -84,7 +84,7 @@ func TestFilterJudgesEveryKnownCall(t *testing.T) {
 		want[nr] = exhausted
 	}
 	judged := map[uint32]bool{}
-	for _, r := range argRules(true) {
+	for _, r := range argRules(strictness{sockets: true}) {
 		judged[r.call] = true
 		require.NotContains(t, want, r.call, "a call has two fates")
 	}
@@ -122,6 +122,9 @@ func TestFilterJudgesArguments(t *testing.T) {
 		{"type into a terminal", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI}, refuse},
 		{"type with a high word", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI | high}, refuse},
 		{"paste into a terminal", unix.SYS_IOCTL, []uint64{0, unix.TIOCLINUX}, refuse},
+		{"watch a folder", unix.SYS_FCNTL, []uint64{3, unix.F_NOTIFY | high}, refuse},
+		{"lease a file", unix.SYS_FCNTL, []uint64{3, unix.F_SETLEASE}, refuse},
+		{"flags of a descriptor", unix.SYS_FCNTL, []uint64{3, unix.F_GETFD}, allow},
 		{"window size", unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, allow},
 		{"tcp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK, 0}, allow},
 		{"tcp named", unix.SYS_SOCKET, []uint64{unix.AF_INET6, unix.SOCK_STREAM, unix.IPPROTO_TCP}, allow},
@@ -140,12 +143,63 @@ func TestFilterJudgesArguments(t *testing.T) {
 		{"send a message while connecting", unix.SYS_SENDMSG, []uint64{0, 0, unix.MSG_FASTOPEN | high}, refuse},
 		{"send messages while connecting", unix.SYS_SENDMMSG, []uint64{0, 0, 0, unix.MSG_FASTOPEN}, refuse},
 	} {
-		require.Equal(t, c.want, simulate(t, filter(true), auditArch, c.nr, c.args...), c.name)
+		require.Equal(t, c.want, simulate(t, filter(strictness{sockets: true}), auditArch, c.nr, c.args...), c.name)
 	}
+}
+
+// Without a view and a process tree of its own a run may name itself alone, and
+// what Landlock does not watch does nothing.
+func TestSharedFilterKeepsToTheCaller(t *testing.T) {
+	const high, other = 1 << 32, 4711
+	shared, mute := filter(strictness{shared: true}), filter(strictness{shared: true, mute: true})
+	require.Less(t, len(mute)/8, unix.BPF_MAXINSNS)
+	for _, c := range []struct {
+		name string
+		nr   uint32
+		args []uint64
+		want uint32
+	}{
+		{"own limit", unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_NOFILE}, allow},
+		{"own limit with a high word", unix.SYS_PRLIMIT64, []uint64{high}, allow},
+		{"another's limit", unix.SYS_PRLIMIT64, []uint64{other}, refuse},
+		{"another's processor", unix.SYS_SCHED_SETAFFINITY, []uint64{other}, refuse},
+		{"own processor", unix.SYS_SCHED_SETAFFINITY, []uint64{0}, allow},
+		{"another's scheduler", unix.SYS_SCHED_SETSCHEDULER, []uint64{other}, refuse},
+		{"another's priority", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, other}, refuse},
+		{"the user's priority", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_USER, 0}, refuse},
+		{"own priority", unix.SYS_SETPRIORITY, []uint64{unix.PRIO_PROCESS, 0}, allow},
+		{"the user's disk priority", unix.SYS_IOPRIO_SET, []uint64{3, 0}, refuse},
+		{"own disk priority", unix.SYS_IOPRIO_SET, []uint64{1, 0}, allow},
+		{"an owner for signals", unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN}, refuse},
+		{"an owner with a high word", unix.SYS_FCNTL, []uint64{3, unix.F_SETOWN_EX | high}, refuse},
+		{"a flag of a descriptor", unix.SYS_FCNTL, []uint64{3, unix.F_SETFD}, allow},
+		{"an owner by ioctl", unix.SYS_IOCTL, []uint64{3, fioSetOwn}, refuse},
+		{"attributes by ioctl", unix.SYS_IOCTL, []uint64{3, unix.FS_IOC_SETFLAGS}, refuse},
+		{"leave the session", unix.SYS_SETSID, nil, pretend},
+		{"leave the group", unix.SYS_SETPGID, []uint64{0, 0}, pretend},
+		{"mode by path", unix.SYS_FCHMODAT, nil, pretend},
+		{"mode by descriptor", unix.SYS_FCHMOD, nil, pretend},
+		{"times", unix.SYS_UTIMENSAT, nil, pretend},
+		{"extended attribute", unix.SYS_SETXATTR, nil, unsupported},
+		{"length by path", unix.SYS_TRUNCATE, nil, refuse},
+		{"length by descriptor", unix.SYS_FTRUNCATE, nil, allow},
+		{"tcp", unix.SYS_SOCKET, []uint64{unix.AF_INET, unix.SOCK_STREAM}, refuse},
+	} {
+		require.Equal(t, c.want, simulate(t, shared, auditArch, c.nr, c.args...), c.name)
+		require.Equal(t, c.want, simulate(t, mute, auditArch, c.nr, c.args...), c.name)
+	}
+	for _, nr := range signalling {
+		require.EqualValues(t, allow, simulate(t, shared, auditArch, nr, other), "%d", nr)
+		require.EqualValues(t, refuse, simulate(t, mute, auditArch, nr, other), "%d", nr)
+	}
+	still := filter(strictness{still: true})
+	require.EqualValues(t, pretend, simulate(t, still, auditArch, unix.SYS_UTIMENSAT))
+	require.EqualValues(t, allow, simulate(t, still, auditArch, unix.SYS_FCHMODAT))
+	require.EqualValues(t, allow, simulate(t, still, auditArch, unix.SYS_SETSID))
 }
 
 func TestNoNetworkMeansNoSocket(t *testing.T) {
 	for _, domain := range []uint64{unix.AF_INET, unix.AF_INET6, unix.AF_UNIX, 0, ^uint64(0)} {
-		require.EqualValues(t, refuse, simulate(t, filter(false), auditArch, unix.SYS_SOCKET, domain, unix.SOCK_STREAM, 0))
+		require.EqualValues(t, refuse, simulate(t, filter(strictness{}), auditArch, unix.SYS_SOCKET, domain, unix.SOCK_STREAM, 0))
 	}
 }

@@ -5,11 +5,9 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
-	"os/exec"
 	"runtime"
-	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,36 +19,74 @@ const rssUnit = 1024
 
 // launch is one child to start.
 type launch struct {
-	steps []entry.Step
-	attr  *syscall.SysProcAttr
-	cmd   Command
-	group bool   // the child leads a process group, and all of it ends with the child
-	ended func() // gives back what the run held; called exactly once, when all is over
+	steps  []entry.Step
+	cmd    Command
+	spaces uintptr // the namespaces that the child gets of its own
+	group  *group  // the control groups that the child joins; nil: none
+	by     maker   // who makes the child's namespaces, where it is not the bot
+	ties   ties    // what ends the run besides the end of the child
+	ended  func()  // gives back what the run held; called exactly once, when all is over
 }
 
-// launch starts the child, hands it its steps and waits until it has become the
-// program. On an error nothing is left.
-func (e *Engine) launch(ctx context.Context, l launch) (*Run, error) {
-	k, err := e.kit(l)
+// maker is a program that starts the child in a box that it builds.
+type maker struct {
+	path string // empty: the bot starts the child itself
+	argv []string
+	data []string // contents of the files that it is handed
+}
+
+// ties are how a run hangs together with its child.
+type ties int8
+
+const (
+	byNamespace ties = iota // the child is the first process of a process namespace
+	byGroup                 // the child leads a process group, and all of it ends with the child
+	byKeeper                // the child keeps the run, and ends it all when the bot lets go
+	byMaker                 // as byNamespace, but the bot's child is the maker, and outside of it
+)
+
+// child is a process that performs its steps, and all that is open for it.
+type child struct {
+	*kit
+	life *life
+}
+
+// begin starts the child. On an error nothing is left.
+func (l launch) begin(e *Engine) (*child, error) {
+	k, err := newKit(e.cfg.Self, e.self, l)
 	if err != nil {
 		l.ended()
 		return nil, err
 	}
-	defer k.close()
-	run := &Run{done: make(chan struct{}), cmd: e.exec(l, k)}
-	life := life{run: run, launch: l, started: make(chan error), ready: make(chan struct{})}
-	go life.live()
-	if err := <-life.started; err != nil {
+	run := &Run{done: make(chan struct{}), out: k.out}
+	c := &child{kit: k, life: &life{
+		run: run, launch: l, begin: k.begin, program: k.program, leash: k.leash,
+		started: make(chan error), ready: make(chan struct{}), unwatch: func() bool { return true },
+	}}
+	k.leash = nil
+	go c.life.live()
+	if err := <-c.life.started; err != nil {
 		<-run.done
+		k.close()
 		return nil, &StartError{"start the child", err}
 	}
 	k.handOver() // only the child holds its end now, so its exec shows as the end of the stream
-	life.unwatch = context.AfterFunc(ctx, run.Kill)
-	run.listener, err = handshake(k.status)
+	return c, nil
+}
+
+// complete waits until the child has become the program. On an error nothing is
+// left.
+func (c *child) complete(ctx context.Context, cmd Command) (*Run, error) {
+	defer c.close()
+	run := c.life.run
+	run.out.copy(cmd.Stdout, cmd.Stderr)
+	c.life.unwatch = context.AfterFunc(ctx, run.Kill)
+	err := c.handshake()
+	run.listener, c.life.inside = c.talk.listener, c.talk.who
 	if err != nil {
 		run.Kill()
 	}
-	close(life.ready)
+	close(c.life.ready)
 	if err == nil {
 		return run, nil
 	}
@@ -61,24 +97,26 @@ func (e *Engine) launch(ctx context.Context, l launch) (*Run, error) {
 	return nil, err
 }
 
-// exec is the child's command: the bot's own program under the entry's name.
-// Its environment only spares the Go runtime threads and a look at the cgroups;
-// the program's environment is part of the last step.
-func (e *Engine) exec(l launch, k *kit) *exec.Cmd {
-	return &exec.Cmd{
-		Path: e.cfg.Self, Args: []string{entry.Name}, Env: []string{"GOMAXPROCS=1", "GODEBUG=containermaxprocs=0"}, Dir: "/",
-		Stdin: k.stdin, Stdout: piped(l.cmd.Stdout), Stderr: piped(l.cmd.Stderr),
-		ExtraFiles: []*os.File{k.steps, k.childStatus}, SysProcAttr: l.attr, WaitDelay: waitDelay,
+// start starts the child and waits until it has become the program.
+func (l launch) start(ctx context.Context, e *Engine) (*Run, error) {
+	c, err := l.begin(e)
+	if err != nil {
+		return nil, err
 	}
+	return c.complete(ctx, l.cmd)
 }
 
 // life is the goroutine that holds a run from its start to its end.
 type life struct {
 	launch
 	run     *Run
-	started chan error    // the result of the fork
-	ready   chan struct{} // closed when launch has set what follows
+	begin   func() (pid int, err error)
+	program *entry.Program // kept for as long as a clone may read it
+	leash   *os.File       // byKeeper: the run ends when it is closed
+	started chan error     // the result of the fork
+	ready   chan struct{}  // closed when launch has set what follows
 	unwatch func() bool
+	inside  insider // who spoke on the status socket
 }
 
 // live keeps one thread of the bot for the run: the kernel ties the child to
@@ -89,86 +127,105 @@ func (l *life) live() {
 	defer runtime.UnlockOSThread()
 	defer close(l.run.done)
 	defer l.ended()
-	if err := l.run.cmd.Start(); err != nil {
+	defer l.release()
+	pid, err := l.begin()
+	if err != nil {
+		l.run.out.close()
 		l.started <- err
 		return
 	}
-	pid := l.run.cmd.Process.Pid
+	l.run.pid = pid
 	l.run.setKill(func() { l.kill(pid) })
 	l.started <- nil
-	awaitEnd(pid)
-	if l.group {
+	killed := awaitEnd(pid)
+	if l.ties == byGroup {
 		l.kill(pid)
 	}
 	l.run.setKill(nil)
-	l.run.reap()
 	<-l.ready
+	l.finish(killed)
+	l.run.setEnd(reap(pid))
+	runtime.KeepAlive(l.program)
 	l.unwatch()
 	if l.run.listener != nil {
 		_ = l.run.listener.Close()
 	}
 }
 
-// kill ends the child, and in a box with it everything, because it is the first
-// process of its namespace.
+// kill ends everything of the run. In a namespace of its own the end of the
+// first process is the end of all. A keeper is not killed: it ends the run when
+// the leash is let go, and itself last.
 func (l *life) kill(pid int) {
-	if l.group {
-		pid = -pid
+	switch l.ties {
+	case byKeeper:
+		l.release()
+	case byGroup:
+		_ = unix.Kill(-pid, unix.SIGKILL)
+	case byNamespace, byMaker:
+		_ = unix.Kill(pid, unix.SIGKILL)
 	}
-	_ = unix.Kill(pid, unix.SIGKILL)
+}
+
+// finish ends what outlives a child that was killed: the box of a maker, which
+// dies with it but not before it, and the group of a keeper. Guarded by
+// tests/attacks TestNoProcessSurvivesOnAnyRung.
+func (l *life) finish(killed bool) {
+	defer l.inside.close()
+	if !killed {
+		return
+	}
+	switch l.ties {
+	case byMaker:
+		l.inside.end()
+	case byKeeper:
+		l.inside.endGroup()
+	case byNamespace, byGroup:
+	}
+}
+
+// release lets go of the leash.
+func (l *life) release() {
+	if l.leash != nil {
+		_ = l.leash.Close()
+	}
 }
 
 // awaitEnd returns when the process has ended but is not reaped, so that its id,
-// and that of its group, still belong to it. Guarded by tests/attacks
-// TestPlainChildLeavesNothing.
-func awaitEnd(pid int) {
+// and that of its group, still belong to it. It says whether a signal ended it.
+// Guarded by tests/attacks TestPlainChildLeavesNothing.
+func awaitEnd(pid int) (killed bool) {
 	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
-			return
+			return err != nil || info.Code != cldExited
 		}
 	}
 }
 
-// kit is what is opened for one start.
-type kit struct {
-	steps, stdin, childStatus *os.File
-	status                    *net.UnixConn
-}
+// cldExited is the kernel's CLD_EXITED.
+const cldExited = 1
 
-func (e *Engine) kit(l launch) (*kit, error) {
-	program, ok := entry.Encode(l.steps)
-	if !ok {
-		return nil, &StartError{"write the steps", errors.New("a step is malformed")}
-	}
-	k := &kit{}
-	var err error
-	if k.steps, err = sealed("parlour-steps", program); err != nil {
-		return nil, &StartError{"write the steps", err}
-	}
-	if k.stdin, err = finite(l.cmd.Stdin); err != nil {
-		k.close()
-		return nil, &StartError{"check stdin", err}
-	}
-	if k.status, k.childStatus, err = pair(); err != nil {
-		k.close()
-		return nil, &StartError{"make the status socket", err}
-	}
-	return k, nil
-}
-
-// handOver closes what the child has its own copies of.
-func (k *kit) handOver() {
-	for _, f := range []*os.File{k.steps, k.stdin, k.childStatus} {
-		if f != nil {
-			_ = f.Close()
+// reap collects the program's end.
+func reap(pid int) (Exit, error) {
+	var status unix.WaitStatus
+	var usage unix.Rusage
+	for {
+		_, err := unix.Wait4(pid, &status, 0, &usage)
+		if errors.Is(err, unix.EINTR) {
+			continue
 		}
+		if err != nil {
+			return Exit{Code: -1}, err
+		}
+		break
 	}
-}
-
-func (k *kit) close() {
-	k.handOver()
-	if k.status != nil {
-		_ = k.status.Close()
+	exit := Exit{
+		Code: status.ExitStatus(), PeakRSS: int64(usage.Maxrss) * rssUnit,
+		User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano()),
 	}
+	if status.Signaled() {
+		exit.Code, exit.Signal = -1, status.Signal()
+	}
+	return exit, nil
 }

@@ -3,63 +3,25 @@
 package attacks_test
 
 import (
-	"errors"
-	"fmt"
+	"encoding/json"
 	"os"
-	"runtime"
-	"syscall"
+	"path/filepath"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"parlour/bridge/ask"
 	"parlour/runner/policy"
 	"parlour/tests/house"
 )
 
-// container turns this process into one of a default container, in which no
-// namespace can be made and nothing can be mounted, and becomes the program
-// that its arguments name.
-func container(args []string) int {
-	runtime.LockOSThread()
-	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}}
-	for _, nr := range []uint32{unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN} {
-		filter = append(filter,
-			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: nr},
-			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)})
-	}
-	const spaces = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	filter = append(filter,
-		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_CLONE3},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
-		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_CLONE},
-		unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16},
-		unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: spaces},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-	if err == nil {
-		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
-	}
-	if err == nil {
-		err = syscall.Exec(args[0], args, os.Environ())
-	}
-	fmt.Fprintln(os.Stderr, errors.Join(errors.New("become a container"), err))
-	return 1
-}
-
-// inContainer runs the bot in a container that permits no sandbox.
+// inContainer runs the bot in a container that permits no sandbox: its kernel
+// has no Landlock.
 func inContainer(t *testing.T, h *house.House, args ...string) house.Result {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := h.Command(args...)
-	cmd.Args = append([]string{"container", cmd.Path}, args...)
-	cmd.Path = self
-	return house.Run(t, cmd)
+	around := *h
+	around.Around = house.BareContainer
+	return around.Bot(args...)
 }
 
 func TestNothingButTheHandbookRunsWithoutASandbox(t *testing.T) {
@@ -95,4 +57,72 @@ func TestNothingButTheHandbookRunsWithoutASandbox(t *testing.T) {
 	ended := h.Ask("q")
 	require.Equal(t, ask.Answered, ended.Outcome.Kind, "%+v", ended)
 	require.NoFileExists(t, marker)
+}
+
+// A default container with Landlock reads the handbook behind it, says how, and
+// refuses what its tier requires more for.
+func TestADefaultContainerHasTheLandlockRung(t *testing.T) {
+	h := house.New(t)
+	h.Around = house.Container
+	folder := h.OpenTemp(t)
+	got := h.Bot("ask", "Who may edit a tier manifest?")
+	require.Equal(t, 0, got.Code, got.Err)
+	require.Contains(t, got.Out, "handbook/operator.md › ")
+	require.Contains(t, got.Out, "sandbox landlock · "+policy.NoView)
+
+	// Every user must be able to reach a program that no view shows.
+	marker, program := filepath.Join(folder, "started"), filepath.Join(folder, "standin")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntouch "+marker+" 2>/dev/null\necho answer\n"), 0o755))
+	h.Install(house.StandIn{Name: "standin", Binary: program})
+	got = h.Bot("ask", "--manifests", h.Path("manifests"), "q")
+	require.Equal(t, 3, got.Code, got.Err)
+	require.Contains(t, got.Out, ask.Sentence(ask.NoSandbox))
+	require.Contains(t, got.Out, "this host cannot enforce processes: no rung full: ")
+	require.Contains(t, got.Out, "cure: ")
+	require.NoFileExists(t, marker)
+
+	got = h.Bot("runners")
+	require.Equal(t, 0, got.Code, got.Err)
+	require.Regexp(t, "(?m)^sandbox: landlock: no rung full: .*; no rung bwrap: ", got.Out)
+
+	got = h.Bot("runners", "--json")
+	var seen struct {
+		Sandbox struct {
+			Absent []struct{ Rung, Why, Cure string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &seen), got.Err)
+	require.Len(t, seen.Sandbox.Absent, 2)
+	for _, a := range seen.Sandbox.Absent {
+		require.NotEmpty(t, a.Why, a.Rung)
+		require.NotEmpty(t, a.Cure, a.Rung)
+	}
+
+	// A tier that requires no more than the rung enforces is served on it.
+	h.Write("manifests/tiers/guest.yaml", "tier: guest\npolicy: {mode: read-only, network: none, require: [filesystem, network], runners: [standin]}\n")
+	got = h.Bot("ask", "--manifests", h.Path("manifests"), "q")
+	require.Equal(t, 0, got.Code, got.Out)
+	require.Contains(t, got.Out, "sandbox landlock")
+	require.NoFileExists(t, marker)
+}
+
+// A host where only bubblewrap may make namespaces has the bwrap rung, with
+// everything that a tier requires.
+func TestAHostThatPermitsBubblewrapAloneHasItsRung(t *testing.T) {
+	h := house.New(t)
+	if cannotHave(t, policy.RungBwrap) {
+		t.Skip("needs bubblewrap, and a bot that is not root")
+	}
+	h.Around = house.Permitted
+	got := h.Bot("runners")
+	require.Equal(t, 0, got.Code, got.Err)
+	require.Regexp(t, "(?m)^sandbox: bwrap: no rung full: start the child: .*operation not permitted; cure: ", got.Out)
+	h.Install(house.StandIn{Name: "standin", Binary: h.Program("bin/standin", "#!/bin/sh\nls -A / /home/agent; echo answer\n")})
+	ended := h.Ask("q")
+	require.Equal(t, ask.Answered, ended.Outcome.Kind, "%+v", ended)
+	require.Equal(t, "bwrap", ended.Receipt.Rung)
+	require.NotContains(t, ended.Outcome.Text, "root")
+	got = h.Bot("ask", "Who may edit a tier manifest?")
+	require.Equal(t, 0, got.Code, got.Err)
+	require.Contains(t, got.Out, "sandbox bwrap")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,22 +21,30 @@ import (
 const botName = "bot-with-a-run"
 
 // botMain starts a run that never ends, says so and waits to be killed. Its
-// argument is the mark of the run's processes.
+// arguments are the mark of the run's processes, their number and the rung.
 func botMain(args []string) int {
 	ctx := context.Background()
 	self, err := os.Executable()
 	if err != nil {
 		return 1
 	}
-	e, err := sandbox.New(sandbox.Config{Self: self, Temp: os.TempDir()})
+	rung, err := policy.ParseRung(args[2])
 	if err != nil {
 		return 1
 	}
-	eff, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Network: policy.ModelOnly, Limits: boxLimits()}, e.Probe(ctx))
+	e, err := sandbox.New(sandbox.Config{Self: self, Temp: os.TempDir(), Without: without(rung)})
 	if err != nil {
 		return 1
 	}
-	run, err := e.Start(ctx, eff, sandbox.Command{Name: boxedName, Path: self, Args: []string{"bomb", args[0], "5", "stay"},
+	wish := policy.Wish{Mode: policy.ReadOnly, Network: policy.ModelOnly, Limits: roomy()}
+	if rung == policy.RungLandlock {
+		wish.Network, wish.Require = policy.NetworkNone, []policy.Clause{policy.Filesystem}
+	}
+	eff, err := policy.Narrow(wish, e.Probe(ctx))
+	if err != nil {
+		return 1
+	}
+	run, err := e.Start(ctx, eff, sandbox.Command{Name: boxedName, Path: self, Args: []string{"bomb", args[0], args[1], "stay"},
 		Env: []string{}, Stdout: os.Stdout, Stderr: os.Stdout})
 	if err != nil {
 		fmt.Println(err)
@@ -60,6 +69,13 @@ func marked(t *testing.T, mark string) []string {
 	return found
 }
 
+func atoi(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
 // mark gives an argument that only this test's processes have.
 func mark(t *testing.T) string {
 	t.Helper()
@@ -72,7 +88,7 @@ func TestDeathOfTheBotEndsTheRun(t *testing.T) {
 	t.Parallel()
 	r := newBox(t)
 	m, out := mark(t), &runOutput{}
-	bot := exec.Command(r.self, m)
+	bot := exec.Command(r.self, m, "5", policy.RungFull.String())
 	bot.Args[0], bot.Stdout, bot.Stderr = botName, out, out
 	bot.Env = []string{"TMPDIR=" + t.TempDir()}
 	require.NoError(t, bot.Start())

@@ -47,6 +47,7 @@ func boxedMain(args []string) int {
 		"identity":    func([]string) any { return a.identity() },
 		"calls":       func([]string) any { return a.forbiddenCalls() },
 		"sockets":     func([]string) any { return a.sockets() },
+		"strangers":   a.strangers,
 		"dial":        a.dialAll,
 		"get":         a.get,
 		"limits":      func([]string) any { return a.limits() },

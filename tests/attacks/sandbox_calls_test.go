@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"time"
 	"unsafe"
 
@@ -46,6 +47,44 @@ func (boxedAgent) identity() boxedIdentity {
 	i.Session, _ = unix.Getsid(0)
 	i.Folder, _ = os.Getwd()
 	return i
+}
+
+// strangers tries to reach other processes and names what worked.
+func (boxedAgent) strangers(pids []string) any {
+	done := []string{}
+	for _, text := range pids {
+		pid, _ := strconv.Atoi(text)
+		note := func(what string, err error) {
+			if err == nil {
+				done = append(done, what+" "+text)
+			}
+		}
+		note("signal", unix.Kill(pid, unix.SIGCONT))
+		note("signal by thread", unix.Tgkill(pid, pid, unix.SIGCONT))
+		if pid != 1 { // that would mean everybody whom it may signal, which is its own
+			note("signal the group of", unix.Kill(-pid, unix.SIGCONT))
+		}
+		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+			note("signal by descriptor", unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0))
+		}
+		note("slow", unix.Setpriority(unix.PRIO_PROCESS, pid, 19))
+		note("limit", unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &unix.Rlimit{}))
+		var set unix.CPUSet
+		set.Set(0)
+		note("bind to one processor", unix.SchedSetaffinity(pid, &set))
+		note("trace", unix.PtraceAttach(pid))
+		for _, f := range []string{"environ", "maps", "mem", "status", "cmdline", "fd/0", "root/etc/passwd"} {
+			_, err := os.ReadFile("/proc/" + text + "/" + f)
+			note("read "+f+" of", err)
+		}
+		note("adjust", os.WriteFile("/proc/"+text+"/oom_score_adj", []byte("1000"), 0))
+		_, err := os.Readlink("/proc/" + text + "/exe")
+		note("follow", err)
+	}
+	if err := unix.Setpriority(unix.PRIO_USER, 0, 19); err == nil {
+		done = append(done, "slow everybody of the user")
+	}
+	return done
 }
 
 // refusedErrors are those that mean "you may not" or "there is no such thing".

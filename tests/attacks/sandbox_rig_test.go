@@ -31,6 +31,15 @@ type boxRig struct {
 	caps policy.Capabilities
 	self string
 	temp string
+	warm bool // every run gets a box that was made before
+}
+
+// Start is the engine's, where the rig is told so with a box that is ready.
+func (r boxRig) Start(ctx context.Context, eff policy.Effective, cmd sandbox.Command) (*sandbox.Run, error) {
+	if r.warm {
+		_ = r.Warm(ctx, eff, cmd) // where none can be made, Start says why
+	}
+	return r.Engine.Start(ctx, eff, cmd)
 }
 
 // newBoxRig gives an engine whose bot, child and agent are all this test binary.
@@ -44,11 +53,21 @@ func newBoxRig(t *testing.T) boxRig {
 	return r
 }
 
-// newBox gives an engine that can build the full box. It skips only where the
-// host itself permits none, so that a broken box cannot hide behind a skip.
+// newBox gives an engine that can build the full box, or that of the rung that
+// the outermost test is named after. It skips only where the host itself permits
+// none, so that a broken box cannot hide behind a skip.
 func newBox(t *testing.T) boxRig {
 	t.Helper()
+	outermost, _, _ := strings.Cut(t.Name(), "/")
+	if rung, other := rungTests()[outermost]; other {
+		return newRung(t, rung)
+	}
 	r := newBoxRig(t)
+	if outermost == "TestASpareBoxHolds" {
+		r.warm = true
+		r.Reserve(1)
+		t.Cleanup(func() { r.Reserve(0) })
+	}
 	r.caps = r.Probe(t.Context())
 	if r.caps.Rung != policy.RungFull {
 		require.False(t, permitsNamespaces(t), "the host permits a box: %s", r.caps.Why)
@@ -78,13 +97,26 @@ func boxLimits() policy.Limits {
 
 func (r boxRig) policy(t *testing.T, mode policy.Mode, network policy.Network) policy.Effective {
 	t.Helper()
-	eff, err := policy.Narrow(policy.Wish{Mode: mode, Network: network, Limits: boxLimits()}, r.caps)
+	return r.narrow(t, policy.Wish{Mode: mode, Network: network, Limits: boxLimits()})
+}
+
+// narrow requires every clause but those that the Landlock rung never enforces.
+func (r boxRig) narrow(t *testing.T, w policy.Wish) policy.Effective {
+	t.Helper()
+	if r.caps.Rung == policy.RungLandlock {
+		w.Require = []policy.Clause{policy.Filesystem}
+	}
+	eff, err := policy.Narrow(w, r.caps)
 	require.NoError(t, err)
 	return eff
 }
 
+// guest has the model where it is at an address of the run's own.
 func (r boxRig) guest(t *testing.T) policy.Effective {
 	t.Helper()
+	if r.caps.Rung == policy.RungLandlock {
+		return r.policy(t, policy.ReadOnly, policy.NetworkNone)
+	}
 	return r.policy(t, policy.ReadOnly, policy.ModelOnly)
 }
 

@@ -15,12 +15,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parlour/tests/house"
 )
 
 // TestMain makes the test binary play the prober where it is started under that
 // name, also with an empty environment.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == proberName {
+	name := filepath.Base(os.Args[0])
+	house.Become(name, os.Args[1:])
+	if name == proberName {
 		os.Exit(probe(os.Args[1]))
 	}
 	os.Exit(m.Run())
@@ -39,6 +43,8 @@ type findings struct {
 	Processes int      // that could be started at once
 	OpenFiles int      // that could be open at once
 	Memory    int64    // bytes that one process could get
+	Around    []string // what of the host around it could be read, listed or changed
+	OneFile   int64    // bytes that one file could hold
 }
 
 // probe tries one boundary after the other and prints what it found.
@@ -53,6 +59,8 @@ func probe(what string) int {
 		f.processes()
 	case "limits":
 		f.limits()
+	case "around":
+		f.around(os.Args[2], os.Args[3])
 	case "wait":
 		_, _ = os.Stdout.WriteString("waiting\n")
 		select {}

@@ -28,6 +28,12 @@ func prober(t *testing.T, limits ...string) *house.House {
 func look(t *testing.T, h *house.House, what string, limits ...string) findings {
 	t.Helper()
 	h.Install(house.StandIn{Name: proberName, Binary: h.Path("bin/prober"), Args: []string{what}}, limits...)
+	return asked(t, h)
+}
+
+// asked asks the prober as it is installed.
+func asked(t *testing.T, h *house.House) findings {
+	t.Helper()
 	ended := h.Ask("q")
 	require.Equal(t, ask.Answered, ended.Outcome.Kind, "%+v", ended)
 	var f findings
@@ -58,21 +64,23 @@ func re(s string) *regexp.Regexp { return regexp.MustCompile(s) }
 
 // TestEachSentenceHasItsProbe takes the text that guests get here apart and
 // shows each sentence true from inside the sandbox.
-func TestEachSentenceHasItsProbe(t *testing.T) {
-	h := prober(t)
+func TestEachSentenceHasItsProbe(t *testing.T) { holdEach(t, prober(t), claims()) }
+
+func holdEach(t *testing.T, h *house.House, all []claim) {
+	t.Helper()
 	got := h.Bot("guardrail", "--manifests", h.Path("manifests"), "--tier", "guest")
 	require.Equal(t, 0, got.Code, got.Err)
-	used := make([]bool, len(claims()))
+	used := make([]bool, len(all))
 	for _, sentence := range sentences(got.Out) {
 		known := false
-		for i, c := range claims() {
+		for i, c := range all {
 			if c.says.MatchString(sentence) {
 				known, used[i] = true, true
 			}
 		}
 		require.True(t, known, "this sentence has no probe: %q", sentence)
 	}
-	for i, c := range claims() {
+	for i, c := range all {
 		require.True(t, used[i], "nothing says %s any more", c.says)
 		if c.hold != nil {
 			c.hold(t, h)

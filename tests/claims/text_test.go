@@ -27,6 +27,23 @@ func limits() policy.Limits {
 	}
 }
 
+// landlocked is a host that has the Landlock rung alone.
+func landlocked() policy.Capabilities {
+	return policy.Capabilities{
+		Rung: policy.RungLandlock, Filesystem: policy.Enforced, Network: policy.Soft, Offline: policy.Enforced, Processes: policy.Soft,
+		Memory: policy.Soft, Disk: policy.Soft, ProcessCount: policy.Enforced, OpenFiles: policy.Enforced, Landlock: 7,
+		Why: "no rung full, bwrap: mount: operation not permitted", Cure: "run the bot on the host",
+	}
+}
+
+// bubbled is a host that has the bwrap rung and the Landlock rung.
+func bubbled() policy.Capabilities {
+	c := full()
+	c.Rung, c.Disk, c.Why, c.Cure = policy.RungBwrap, policy.Soft, "no rung full: mount: operation not permitted", "an AppArmor profile"
+	c.Lower = []policy.Capabilities{landlocked()}
+	return c
+}
+
 // full is a host that enforces everything.
 func full() policy.Capabilities {
 	return policy.Capabilities{
@@ -70,6 +87,18 @@ func states(t *testing.T) map[string]policy.Effective {
 		"danger-full-access-armed":   effective(t, func(w *policy.Wish, _ *policy.Capabilities) { w.Mode, w.Armed = policy.DangerFullAccess, true }),
 		"danger-full-access-unarmed": effective(t, func(w *policy.Wish, _ *policy.Capabilities) { w.Mode = policy.DangerFullAccess }),
 		"plain-handbook":             plain,
+		"bwrap-read-only":            effective(t, func(_ *policy.Wish, c *policy.Capabilities) { *c = bubbled() }),
+		"landlock-read-only": effective(t, func(w *policy.Wish, c *policy.Capabilities) {
+			w.Require, *c = []policy.Clause{policy.Filesystem, policy.NetworkReach}, landlocked()
+		}),
+		"landlock-workspace-write-model": effective(t, func(w *policy.Wish, c *policy.Capabilities) {
+			w.Mode, w.Network, w.Scratch = policy.WorkspaceWrite, policy.ModelOnly, []string{"/var/cache/agent"}
+			w.Require, *c = []policy.Clause{policy.Filesystem}, landlocked()
+		}),
+		"landlock-old-model": effective(t, func(w *policy.Wish, c *policy.Capabilities) {
+			w.Network, w.Require, *c = policy.ModelOnly, []policy.Clause{policy.Filesystem}, landlocked()
+			c.Network, c.Landlock = policy.None, 3
+		}),
 	}
 }
 
@@ -140,6 +169,68 @@ func TestNarrowRefusesWhatTheHostCannotEnforce(t *testing.T) {
 	require.ErrorContains(t, err, "nothing may run")
 	_, err = policy.Narrow(policy.Wish{Mode: policy.ReadOnly}, full())
 	require.ErrorContains(t, err, "limit wall is too low")
+}
+
+// Each wish goes to the strongest rung that enforces what it requires, and the
+// refusal names what the closest one lacks.
+func TestNarrowPicksTheStrongestRungThatHolds(t *testing.T) {
+	none, model := policy.NetworkNone, policy.ModelOnly
+	files, reach, processes := policy.Filesystem, policy.NetworkReach, policy.Processes
+	for _, c := range []struct {
+		host    policy.Capabilities
+		network policy.Network
+		require []policy.Clause
+		rung    policy.Rung
+		lacks   []policy.Clause
+	}{
+		{full(), model, nil, policy.RungFull, nil},
+		{bubbled(), model, nil, policy.RungBwrap, nil},
+		{bubbled(), none, []policy.Clause{files}, policy.RungBwrap, nil},
+		{landlocked(), none, []policy.Clause{files}, policy.RungLandlock, nil},
+		{landlocked(), none, []policy.Clause{files, reach}, policy.RungLandlock, nil},
+		{landlocked(), model, []policy.Clause{files}, policy.RungLandlock, nil},
+		{landlocked(), none, nil, 0, []policy.Clause{processes}},
+		{landlocked(), model, nil, 0, []policy.Clause{reach, processes}},
+		{landlocked(), model, []policy.Clause{reach}, 0, []policy.Clause{reach}},
+		{policy.Capabilities{}, none, []policy.Clause{files}, 0, policy.Clauses()},
+		{policy.Capabilities{Rung: policy.RungPlain, Filesystem: policy.Enforced}, none, []policy.Clause{files}, 0, policy.Clauses()},
+	} {
+		e, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Network: c.network, Require: c.require, Limits: limits()}, c.host)
+		require.Equal(t, c.rung, e.Rung(), "%+v", c)
+		if c.rung != policy.RungNone {
+			require.NoError(t, err)
+			continue
+		}
+		var refused *policy.RefusedError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, c.lacks, refused.Missing, "%+v", c)
+	}
+	// A rung that is weak in one clause is passed over for a lower one that is not.
+	leaky := bubbled()
+	leaky.Filesystem = policy.Soft
+	e, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Require: []policy.Clause{files}, Limits: limits()}, leaky)
+	require.NoError(t, err)
+	require.Equal(t, policy.RungLandlock, e.Rung())
+}
+
+// The handbook is part of the program, so it is read on any rung, and on the
+// best one; the text then says what holds there.
+func TestTheHandbookIsReadOnTheBestRung(t *testing.T) {
+	wish := policy.Wish{
+		Mode: policy.DangerFullAccess, Network: policy.ModelOnly, Tools: []policy.Tool{policy.Read},
+		Documents: []string{policy.Handbook, "wiki"}, Limits: limits(),
+	}
+	for rung, host := range map[policy.Rung]policy.Capabilities{
+		policy.RungBwrap: bubbled(), policy.RungLandlock: landlocked(), policy.RungPlain: {},
+	} {
+		e, err := policy.BuiltInDocs(wish, host)
+		require.NoError(t, err)
+		require.Equal(t, rung, e.Rung())
+		require.Equal(t, policy.ReadOnly, e.Mode())
+		require.Equal(t, policy.NetworkNone, e.Network())
+		require.Empty(t, e.Tools())
+		require.Equal(t, []string{policy.Handbook}, e.Documents())
+	}
 }
 
 func TestPlainChildServesTheHandbookOnly(t *testing.T) {

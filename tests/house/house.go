@@ -24,6 +24,8 @@ type House struct {
 	t   testing.TB
 	Dir string
 	Env []string // whole environment of the bot
+	// Around names the kind of host that the bot runs on: Container, say. Empty is this one.
+	Around string
 }
 
 // New makes an empty house.
@@ -36,6 +38,18 @@ func New(t testing.TB) *House {
 	}
 	h.Env = []string{"HOME=" + h.Path("home"), "PATH=/usr/bin:/bin", "XDG_STATE_HOME=" + h.Path("state")}
 	return h
+}
+
+// OpenTemp gives the bot a temporary folder that every user can enter, as a
+// host's is, and gives its path. That of a test is private.
+func (h *House) OpenTemp(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "house-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	require.NoError(t, os.Chmod(folder, 0o755))
+	h.Env = append(h.Env, "TMPDIR="+folder)
+	return folder
 }
 
 // Path gives a path in the house.
@@ -80,6 +94,11 @@ func (h *House) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(Bot(h.t), args...)
 	cmd.Env = append([]string{}, h.Env...)
 	cmd.Dir = h.Dir
+	if h.Around == "" {
+		return cmd
+	}
+	cmd, err := inside(cmd, h.Around)
+	require.NoError(h.t, err)
 	return cmd
 }
 

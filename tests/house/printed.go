@@ -2,6 +2,7 @@ package house
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -35,6 +36,17 @@ func (p *Printed) Health() string {
 	}
 	url, _, _ := strings.Cut(rest, "\n")
 	return url
+}
+
+// Page gives what a serving bot answers on a path such as /metrics.
+func (p *Printed) Page(path string) (string, error) {
+	got, err := http.Get(p.Health() + path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	return string(text), err
 }
 
 // Ready says whether a serving bot is connected to every platform.

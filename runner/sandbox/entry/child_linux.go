@@ -9,27 +9,39 @@ import (
 
 // The one init of the product. In the sandbox child it does not return.
 func init() {
-	if called() {
-		run()
-		syscall.Exit(ExitCode)
+	switch line := commandLine(); line {
+	case Name + "\x00", SelfPath + "\x00" + Name + "\x00":
+		run(false)
+	case Name + "\x00" + kept + "\x00":
+		run(true)
+	default:
+		return
 	}
+	syscall.Exit(ExitCode)
 }
 
-// called says whether argv[0] is exactly Name. It reads the kernel's copy,
-// because os.Args is not set yet when this init runs.
-func called() bool {
+// kept is the argument of a child that has a keeper already.
+const kept = "kept"
+
+// commandLine gives the start of the kernel's copy of it, one byte longer than
+// any that means the child, because os.Args is not set yet when this init runs.
+func commandLine() string {
 	fd, err := syscall.Open("/proc/self/cmdline", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return ""
 	}
-	var buf [len(Name) + 1]byte
+	var buf [len(SelfPath) + len(Name) + 3]byte
 	n, err := syscall.Read(fd, buf[:])
 	_ = syscall.Close(fd)
-	return err == nil && n == len(buf) && string(buf[:]) == Name+"\x00"
+	if err != nil {
+		return ""
+	}
+	return string(buf[:n])
 }
 
-// run performs the steps. It returns only after a failure, which it has told.
-func run() {
+// run performs the steps, or only those behind Keep. It returns only after a
+// failure, which it has told.
+func run(kept bool) {
 	data, err := readAll(StepsFD)
 	if err != nil {
 		tell("read the steps", err)
@@ -40,13 +52,14 @@ func run() {
 		tell("read the steps", refusal("they are malformed"))
 		return
 	}
-	c := child{ruleset: -1}
-	for i := range c.slots {
-		c.slots[i] = -1
-	}
+	c := compiler{Program: &Program{}, frame: Frame{Status: StatusFD, Parent: StatusFD}}
 	for _, s := range steps {
-		if err := c.perform(s); err != nil {
-			tell(s.String(), err)
+		if kept {
+			kept = s.Op != Keep
+			continue
+		}
+		if step, err := c.do(s); err != nil {
+			tell(step, err)
 			return
 		}
 	}
@@ -72,11 +85,6 @@ func readAll(fd int) ([]byte, error) {
 	return data, nil
 }
 
-// refusal is a failure that is not a system call's.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
 // tell reports a failed step to the parent and on standard error.
 func tell(step string, err error) {
 	number := "0"
@@ -88,107 +96,30 @@ func tell(step string, err error) {
 	_, _ = write(2, "parlour sandbox: "+step+": "+text+"\n")
 }
 
-// child is the state between steps: cloned mounts and the Landlock ruleset.
-type child struct {
-	slots   [64]int
-	ruleset int
-}
-
-func (c *child) perform(s Step) error {
+// do performs one step in this process: what is made of calls by the machine,
+// and the two kinds that are more than that.
+func (c *compiler) do(s Step) (step string, err error) {
 	switch s.Op {
-	case Watch:
-		return watch()
-	case Umask:
-		return errnoOf(syscall.RawSyscall(syscall.SYS_UMASK, uintptr(s.N[0]), 0, 0))
-	case Hostname:
-		return hostname(s.S[0])
-	case Tree:
-		return c.tree(s.N[0], uint64(s.N[1]), s.N[2] != 0, s.S[0])
-	case Place:
-		return c.place(s.N[0], s.S[0])
-	case Mount:
-		return mount(s.S[0], s.S[1], s.S[2], uintptr(s.N[0]), s.S[3])
-	case Attributes:
-		return attributes(atCWD, s.S[0], uint64(s.N[0]), 0)
-	case Mkdir:
-		return folder(s.S[0], uint32(s.N[0]), s.N[1], s.N[2])
-	case Symlink:
-		return symlink(s.S[0], s.S[1])
-	case File:
-		return file(s.S[0], s.S[1], uint32(s.N[0]), s.N[1], s.N[2])
-	case Device:
-		return device(s.S[0], uintptr(s.N[0]), uintptr(s.N[1]), uintptr(s.N[2]))
-	case Chdir:
-		return chdir(s.S[0])
-	case Pivot:
-		return pivot()
-	case NullInput:
-		return nullInput()
-	case LoopbackUp:
-		return loopbackUp()
-	case Listen:
-		return listen(uint16(s.N[0]))
-	case Exec:
-		return exec(s.S[0], s.S[1:1+s.N[0]], s.S[1+s.N[0]:])
-	case Report:
-		return report()
-	}
-	return c.restrain(s)
-}
-
-// restrain performs the steps that take rights away.
-func (c *child) restrain(s Step) error {
-	switch s.Op {
+	case Keep:
+		return s.String(), keep()
+	case Copy:
+		content, err := content(s)
+		if err != nil {
+			return s.String(), err
+		}
+		s = Step{Op: File, N: s.N[:3], S: []string{s.S[1], content}}
 	case Rlimit:
-		return limit(int(s.N[0]), uint64(s.N[1]))
-	case Bounding:
-		return bounding()
-	case Securebits:
-		return prctl(prSetSecurebits, uintptr(s.N[0]), 0)
-	case Identity:
-		return identity(uintptr(s.N[0]), uintptr(s.N[1]))
-	case Capless:
-		return capless()
-	case NoNewPrivs:
-		return prctl(prSetNoNewPrivs, 1, 0)
-	case Ruleset:
-		return c.newRuleset(s.N)
-	case PathRule:
-		return c.pathRule(s.S[0], uint64(s.N[0]))
-	case PortRule:
-		return c.portRule(uint64(s.N[0]), uint64(s.N[1]))
-	case Restrict:
-		return errnoOf(syscall.RawSyscall(sysLandlockRestrictSelf, uintptr(c.ruleset), 0, 0))
-	case Seccomp:
-		return seccomp(s.S[0])
-	case Denied:
-		return denied(s)
-	case Blank:
-		return blank(s.S[0])
-	case CloseOnExec:
-		return closeOnExec()
+		var now syscall.Rlimit
+		if err := syscall.Getrlimit(int(s.N[0]), &now); err != nil {
+			return s.String(), err
+		}
+		c.frame.Hard = map[int64]uint64{s.N[0]: now.Max}
 	}
-	return refusal("the step is unknown")
-}
-
-func exec(path string, argv, env []string) error {
-	if err := say(Ready); err != nil {
-		return err
+	first := len(c.calls)
+	if !c.step(s) {
+		return s.String(), refusal("the step is malformed")
 	}
-	return syscall.Exec(path, argv, env)
-}
-
-func report() error {
-	if err := say(Ready); err != nil {
-		return err
-	}
-	syscall.Exit(0)
-	return nil
-}
-
-func say(message rune) error {
-	_, err := write(StatusFD, string(message))
-	return err
+	return c.performFrom(first)
 }
 
 func write(fd int, text string) (int, error) {

@@ -16,9 +16,11 @@ const (
 	Mkdir          // N: mode, uid, gid; S: path
 	Symlink        // S: target, path
 	File           // N: mode, uid, gid; S: path, content. The file must be new
+	Copy           // N: mode, uid, gid, most bytes; S: source, path. The file must be new
 	Device         // N: mode, major, minor; S: path. A character device
 	Chdir          // S: path
 	Pivot          // make the working directory the root and drop the old one
+	Keep           // this process stays as the run's keeper, and a new one goes on
 	NullInput      // standard input becomes the box's own /dev/null
 	LoopbackUp     // bring lo up
 	Listen         // N: port. Listen on 127.0.0.1 and pass the socket out
@@ -36,6 +38,7 @@ const (
 	Denied         // N: number, index of the string or -1, six arguments; S: label, string. Must be refused
 	Blank          // S: path. Must be unreadable or empty
 	CloseOnExec    // every descriptor above 2
+	Await          // say that all is ready, and go on at the parent's word
 	Exec           // N: count of arguments; S: path, arguments, environment
 	Report         // exit 0 instead of exec
 	opCount
@@ -59,9 +62,11 @@ var shapes = [opCount]shape{
 	Mkdir:       {name: "make folder", numbers: 3, strs: 1},
 	Symlink:     {name: "make symlink", strs: 2},
 	File:        {name: "write file", numbers: 3, strs: 2},
+	Copy:        {name: "copy file", numbers: 4, strs: 2},
 	Device:      {name: "make device", numbers: 3, strs: 1},
 	Chdir:       {name: "enter folder", strs: 1},
 	Pivot:       {name: "pivot"},
+	Keep:        {name: "leave a keeper"},
 	NullInput:   {name: "close standard input"},
 	LoopbackUp:  {name: "bring lo up"},
 	Listen:      {name: "listen", numbers: 1},
@@ -79,6 +84,7 @@ var shapes = [opCount]shape{
 	Denied:      {name: "try to undo", numbers: 8, strs: 2},
 	Blank:       {name: "try to read", strs: 1},
 	CloseOnExec: {name: "close descriptors"},
+	Await:       {name: "wait for the word"},
 	Exec:        {name: "exec", numbers: 1, strs: 1, more: true},
 	Report:      {name: "report"},
 }
