@@ -60,16 +60,16 @@ func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 	d := book.Rules.Resolve(m.Identity, m.Place)
 	job := ask.Job{
 		Message: m.ID, Person: m.Identity.Key(), Lane: m.Lane, ReplyTo: m.ReplyTo, At: m.At,
-		Identity: m.Identity, Place: m.Place, Decision: d,
-		Question: ask.Question{ID: m.ID, Text: text},
+		Identity: m.Identity, Place: m.Place, Decision: d, Entrusted: m.Entrusted,
+		Question: ask.Question{Text: text},
 	}
 	var refuse *ask.Ended
 	switch {
 	case d.Tier == tiers.None:
-		refuse = end(job, ask.NotAllowed, d.Why)
+		refuse = ask.EndedBy(job, ask.NotAllowed, d.Why)
 	case len(text) > ask.MaxQuestion:
 		job.Question.Text = truncate(text)
-		refuse = end(job, ask.TooLong, fmt.Sprintf("%d bytes", len(text)))
+		refuse = ask.EndedBy(job, ask.TooLong, fmt.Sprintf("%d bytes", len(text)))
 	}
 	asking := book.Asking[d.Tier]
 	caps := journal.Caps{Waiting: asking.Waiting, PerMinute: asking.PerMinute}
@@ -78,10 +78,10 @@ func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 	}
 	accepted, err := g.journal.Accept(ctx, job, caps, refuse)
 	if err == nil && !accepted.Duplicate {
-		g.outbox.metrics.took(accepted.Job)
+		g.outbox.metrics.questionAccepted(accepted.Job)
 	}
 	if err == nil && accepted.Ended != nil && !accepted.Duplicate {
-		g.outbox.metrics.finished(accepted.Job, *accepted.Ended)
+		g.outbox.metrics.questionEnded(accepted.Job, *accepted.Ended)
 		g.outbox.deliver(context.WithoutCancel(ctx), accepted.Job, *accepted.Ended)
 	}
 	return accepted, err
@@ -100,13 +100,4 @@ func truncate(text string) string {
 		n--
 	}
 	return text[:n]
-}
-
-// end makes the outcome for a message that is not run.
-func end(job ask.Job, cause ask.Cause, detail string) *ask.Ended {
-	return &ask.Ended{
-		Outcome: ask.Outcome{Kind: ask.KindOf(cause), Cause: cause, Text: ask.Sentence(cause)},
-		Receipt: ask.Receipt{Job: job.ID, Tier: job.Decision.Tier, Rule: job.Decision.Rule, Rung: "none"},
-		Detail:  detail,
-	}
 }

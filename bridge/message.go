@@ -26,6 +26,9 @@ type Message struct {
 	Text     string
 	ReplyTo  string // the adapter's own address for the answer
 	At       time.Time
+	// Entrusted says that the answer is not delivered to a place, but fetched by
+	// whoever names the job.
+	Entrusted bool
 }
 
 // Delegate runs a prompt under a policy. The policy that Plan gives is the one
@@ -42,7 +45,15 @@ type Delegate interface {
 type Accepted = journal.Accepted
 
 // Sender delivers an outcome to the place of its question. A delivery may be
-// repeated after a crash, so it must bear that.
+// repeated after a crash, so it must bear that. An error with a method
+// Permanent() bool that gives true ends the delivery; any other is tried again.
 type Sender interface {
 	Deliver(ctx context.Context, job ask.Job, ended ask.Ended) error
+}
+
+// Reporter is a Sender that can also show that a question is still worked on: by
+// one message, in the place where the outcome will be, which each further report
+// edits and Deliver takes away. Report does not wait for a platform that is busy.
+type Reporter interface {
+	Report(ctx context.Context, job ask.Job, p ask.Progress) error
 }

@@ -10,8 +10,9 @@ import (
 
 // Metrics counts what happens to questions. Its labels are of fixed sets:
 // platforms, tiers, runners of the manifests, kinds and causes; never an id, so
-// the number of series does not grow with the people who ask. A nil *Metrics
-// counts nothing.
+// the number of series does not grow with the people who ask. It counts what
+// this process does: a question of a terminal that died is accepted and ended
+// elsewhere, and not counted. A nil *Metrics counts nothing.
 type Metrics struct {
 	accepted *prometheus.CounterVec
 	ended    *prometheus.CounterVec
@@ -19,6 +20,7 @@ type Metrics struct {
 	tokens   *prometheus.CounterVec
 	running  prometheus.Gauge
 	failed   prometheus.Counter
+	lost     *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics.
@@ -41,35 +43,38 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Name: "parlour_runs", Help: "Questions that are being worked on.",
 		}),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parlour_deliveries_failed_total", Help: "Outcomes that a platform did not take; they stay stored.",
+			Name: "parlour_deliveries_failed_total", Help: "Deliveries that failed; their outcomes stay stored and are tried again.",
 		}),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parlour_outcomes_undeliverable_total", Help: "Outcomes that a platform refused for good; nobody was told.",
+		}, []string{"platform"}),
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.accepted, m.ended, m.seconds, m.tokens, m.running, m.failed} {
+	for _, c := range []prometheus.Collector{m.accepted, m.ended, m.seconds, m.tokens, m.running, m.failed, m.lost} {
 		errs = append(errs, r.Register(c))
 	}
 	return m, errors.Join(errs...)
 }
 
-func (m *Metrics) took(job ask.Job) {
+func (m *Metrics) questionAccepted(job ask.Job) {
 	if m != nil {
 		m.accepted.WithLabelValues(string(job.Identity.Platform), job.Decision.Tier.String()).Inc()
 	}
 }
 
-func (m *Metrics) begun() {
+func (m *Metrics) runStarted() {
 	if m != nil {
 		m.running.Inc()
 	}
 }
 
-func (m *Metrics) left() {
+func (m *Metrics) runStopped() {
 	if m != nil {
 		m.running.Dec()
 	}
 }
 
-func (m *Metrics) finished(job ask.Job, ended ask.Ended) {
+func (m *Metrics) questionEnded(job ask.Job, ended ask.Ended) {
 	if m == nil {
 		return
 	}
@@ -86,8 +91,14 @@ func (m *Metrics) finished(job ask.Job, ended ask.Ended) {
 	}
 }
 
-func (m *Metrics) undelivered() {
+func (m *Metrics) deliveryFailed() {
 	if m != nil {
 		m.failed.Inc()
+	}
+}
+
+func (m *Metrics) outcomeLost(job ask.Job) {
+	if m != nil {
+		m.lost.WithLabelValues(string(job.Identity.Platform)).Inc()
 	}
 }

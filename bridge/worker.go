@@ -27,9 +27,20 @@ type WorkerConfig struct {
 	Delegate Delegate
 	Outbox   *Outbox
 	Secrets  guardrail.Redactor
+	Aliases  Aliases       // nil: a provider is told of nobody, and the delegate may refuse to ask one
 	Parallel int           // runs at a time in this process
 	Grace    time.Duration // how long a run may go on after Serve was told to end; 0: not at all
 	Log      *slog.Logger
+
+	ReportAfter time.Duration // until the first report on a run; 0: 4s
+	ReportEvery time.Duration // between two reports; 0: 10s
+}
+
+// Aliases names people and tiers to a model's provider, so that it can tell one
+// asker from another and learns nothing else.
+type Aliases interface {
+	Asker(person string) string
+	Cache(tier tiers.Tier) string
 }
 
 // Worker takes accepted questions from the journal, runs them and delivers
@@ -47,6 +58,12 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Parallel < 1 {
 		return nil, errors.New("worker: at least one run at a time is required")
 	}
+	if cfg.ReportAfter <= 0 {
+		cfg.ReportAfter = firstReport
+	}
+	if cfg.ReportEvery <= 0 {
+		cfg.ReportEvery = nextReport
+	}
 	return &Worker{cfg: cfg, broken: make(chan error, 1)}, nil
 }
 
@@ -60,11 +77,11 @@ func (w *Worker) Serve(ctx context.Context) error {
 	runs, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	defer interrupt()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.cfg.Grace, interrupt) })()
-	if err := w.cfg.Outbox.Flush(ctx); err != nil && ctx.Err() == nil {
-		return err
-	}
 	var running sync.WaitGroup
 	defer running.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	running.Go(func() { w.deliverLate(ctx, runs) })
 	slots := make(chan struct{}, w.cfg.Parallel)
 	for {
 		job, err := w.next(ctx, slots)
@@ -82,6 +99,32 @@ func (w *Worker) Serve(ctx context.Context) error {
 	}
 }
 
+// deliverLate runs the outbox beside the worker, so that no platform that hangs
+// holds up a question.
+// Guarded by tests/contract TestAPlatformThatHangsHoldsUpNobodyElse.
+func (w *Worker) deliverLate(ctx, runs context.Context) {
+	var left []journal.Delivery
+	err := w.patient(ctx, "list undelivered outcomes", func() (err error) {
+		left, err = w.cfg.Journal.Undelivered(ctx)
+		return err
+	})
+	if err == nil {
+		w.cfg.Outbox.serve(ctx, runs, left)
+		return
+	}
+	if ctx.Err() == nil {
+		w.fail(err)
+	}
+}
+
+// fail says why the worker cannot go on.
+func (w *Worker) fail(err error) {
+	select {
+	case w.broken <- err:
+	default:
+	}
+}
+
 // next takes a slot and claims a question for it. It gives nil when ctx ends.
 func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error) {
 	select {
@@ -94,7 +137,7 @@ func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		job, err := w.cfg.Journal.Claim(ctx, w.running())
+		job, err := w.claim(ctx)
 		if ctx.Err() != nil {
 			return nil, nil
 		}
@@ -106,13 +149,22 @@ func (w *Worker) next(ctx context.Context, slots chan struct{}) (*ask.Job, error
 			return nil, err
 		case <-w.cfg.Journal.Wake():
 		case <-ticker.C:
-			if err := w.cfg.Journal.Recover(ctx); err != nil && ctx.Err() == nil {
+			err := w.patient(ctx, "recover", func() error { return w.cfg.Journal.Recover(ctx) })
+			if err != nil && ctx.Err() == nil {
 				return nil, err
 			}
 		case <-ctx.Done():
 			return nil, nil
 		}
 	}
+}
+
+func (w *Worker) claim(ctx context.Context) (job *ask.Job, err error) {
+	err = w.patient(ctx, "claim", func() (err error) {
+		job, err = w.cfg.Journal.Claim(ctx, w.running())
+		return err
+	})
+	return job, err
 }
 
 // running is how many questions of one person run at a time: the smallest bound
@@ -132,16 +184,20 @@ func (w *Worker) running() int {
 // question stays claimed, and the next start of the bot takes it up again.
 func (w *Worker) work(ctx context.Context, job ask.Job) {
 	log, metrics := w.cfg.Log.With("job", job.ID), w.cfg.Outbox.metrics
-	metrics.begun()
-	defer metrics.left()
-	ended, err := w.run(ctx, job)
+	metrics.runStarted()
+	defer metrics.runStopped()
+	shown := w.progress(ctx, job)
+	defer shown.end()
+	ended, err := w.run(ctx, job, shown)
+	shown.stop()
 	if ctx.Err() != nil && (err != nil || ended.Outcome.Cause == ask.Interrupted) {
 		log.Debug("run interrupted by shutdown")
+		shown.pause(ctx)
 		return
 	}
 	if err != nil {
 		log.Error("run", "err", err)
-		ended = *end(job, ask.Failed, err.Error())
+		ended = *ask.EndedBy(job, ask.Failed, err.Error())
 	}
 	// The run is over and paid for: its outcome is stored even if the bot is
 	// told to stop meanwhile.
@@ -152,35 +208,41 @@ func (w *Worker) work(ctx context.Context, job ask.Job) {
 	case err != nil:
 		// An outcome that is not stored is not delivered: it would be given
 		// again after the restart. The bot cannot go on without its journal.
-		select {
-		case w.broken <- fmt.Errorf("store the outcome of job %s: %w", job.ID, err):
-		default:
-		}
+		w.fail(fmt.Errorf("store the outcome of job %s: %w", job.ID, err))
 	default:
-		metrics.finished(job, ended)
+		metrics.questionEnded(job, ended)
+		shown.end()
 		w.cfg.Outbox.deliver(ctx, job, ended)
 	}
 }
 
-// The waits between tries to store an outcome: about ten seconds in all, longer
-// than another process may hold the store.
+// The waits between tries of the journal: about ten seconds in all, longer than
+// another process may hold the store.
 const (
 	firstWait = 40 * time.Millisecond
 	lastWait  = 6 * time.Second
 )
 
-// store keeps trying for a while: a full disk or a busy store may pass, and the
-// run cannot be repeated for nothing.
-// Guarded by tests/contract TestAnOutcomeThatCannotBeStoredStopsTheWorker.
-func (w *Worker) store(ctx context.Context, job ask.Job, ended ask.Ended) error {
+// patient keeps trying for a while: a full disk or a busy store may pass.
+// Guarded by tests/contract TestAJournalThatFailsForAWhileEndsNothing.
+func (w *Worker) patient(ctx context.Context, what string, do func() error) error {
 	for wait := firstWait; ; wait *= 2 {
-		err := w.cfg.Journal.Finish(ctx, job, ended)
-		if err == nil || errors.Is(err, journal.ErrStale) || wait > lastWait {
+		err := do()
+		if err == nil || errors.Is(err, journal.ErrStale) || wait > lastWait || ctx.Err() != nil {
 			return err
 		}
-		w.cfg.Log.Warn("store outcome", "job", job.ID, "err", err, "again_in", wait)
-		<-time.After(wait)
+		w.cfg.Log.Warn(what, "err", err, "again_in", wait)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
 	}
+}
+
+// store stores an outcome, with patience: the run cannot be repeated for nothing.
+// Guarded by tests/contract TestAnOutcomeThatCannotBeStoredStopsTheWorker.
+func (w *Worker) store(ctx context.Context, job ask.Job, ended ask.Ended) error {
+	return w.patient(ctx, "store the outcome of job "+job.ID, func() error { return w.cfg.Journal.Finish(ctx, job, ended) })
 }
 
 // run makes the outcome of one question. A runner that fails is tried once more
@@ -188,15 +250,15 @@ func (w *Worker) store(ctx context.Context, job ask.Job, ended ask.Ended) error 
 // built-in reader never stands in for a model in silence: then the failure is
 // the outcome.
 // Guarded by tests/contract TestAFailedRunnerIsTriedOnceMoreAndThenTheNext.
-func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
+func (w *Worker) run(ctx context.Context, job ask.Job, shown *progress) (ask.Ended, error) {
 	job.Decision = w.decideAgain(job)
 	if job.Decision.Tier == tiers.None {
-		return *end(job, ask.NotAllowed, job.Decision.Why), nil
+		return *ask.EndedBy(job, ask.NotAllowed, job.Decision.Why), nil
 	}
 	var tried []ask.Skip
 	var last *ask.Ended
 	var spent tally
-	failures := map[string]int{}
+	failures, before := map[string]int{}, ""
 	for range maxAttempts {
 		plan, err := w.cfg.Delegate.Plan(ctx, job.Decision.Tier, tried)
 		switch {
@@ -207,6 +269,7 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 		case err != nil:
 			return unplanned(job, plan, err)
 		}
+		shown.runs(plan.Choice.Runner, before)
 		ended, err := w.attempt(ctx, job, plan)
 		spent.add(&ended.Receipt)
 		cause := ended.Outcome.Cause
@@ -215,6 +278,7 @@ func (w *Worker) run(ctx context.Context, job ask.Job) (ask.Ended, error) {
 		}
 		last = &ended
 		name := plan.Choice.Runner
+		before = name
 		if failures[name]++; failures[name] == 1 && worthRepeating(cause) {
 			spent.notes = append(spent.notes, fmt.Sprintf("%s was tried once more: %s", name, cause))
 			continue
@@ -264,8 +328,13 @@ func (w *Worker) attempt(ctx context.Context, job ask.Job, plan ask.Plan) (ask.E
 	if err != nil {
 		return ask.Ended{}, err
 	}
+	head := header(job.Decision.Tier, plan, prompt)
+	if w.cfg.Aliases != nil && plan.Policy.Network() == policy.ModelOnly {
+		prompt.Asker, prompt.Cache = w.cfg.Aliases.Asker(job.Person), w.cfg.Aliases.Cache(job.Decision.Tier)
+		head.Asker = prompt.Asker // the operator's way from a complaint of the provider to a person
+	}
 	// What the model will be shown is committed before it is shown.
-	if err := w.cfg.Journal.Append(ctx, job.ID, ask.EventRequest, header(job.Decision.Tier, plan, prompt)); err != nil {
+	if err := w.cfg.Journal.Append(ctx, job.ID, ask.EventRequest, head); err != nil {
 		return ask.Ended{}, err
 	}
 	result := w.cfg.Delegate.Run(ctx, plan, prompt)
@@ -294,7 +363,7 @@ func unplanned(job ask.Job, plan ask.Plan, err error) (ask.Ended, error) {
 	default:
 		return ask.Ended{}, fmt.Errorf("plan the run: %w", err)
 	}
-	ended := end(job, cause, err.Error())
+	ended := ask.EndedBy(job, cause, err.Error())
 	ended.Receipt.Choice = plan.Choice
 	return *ended, nil
 }
@@ -332,14 +401,14 @@ func (w *Worker) judge(job ask.Job, plan ask.Plan, r ask.Result, marker string) 
 	if cause == ask.NoCause && screened.Text == "" {
 		cause, detail = ask.Empty, "nothing of the answer was left after screening"
 	}
-	ended := *end(job, cause, detail)
+	ended := *ask.EndedBy(job, cause, detail)
 	if cause == ask.NoCause {
 		ended.Outcome.Text = screened.Text
 	}
 	ended.Receipt.Choice = plan.Choice
 	ended.Receipt.Rung = plan.Policy.Rung().String()
 	ended.Receipt.PolicyHash = plan.Policy.Hash()
-	ended.Receipt.Notes = plan.Policy.Notes()
+	ended.Receipt.Notes = append(plan.Policy.Notes(), plan.Notes...)
 	ended.Receipt.Took = r.Took
 	ended.Receipt.Redacted = screened.Redacted
 	ended.Receipt.Egress, ended.Receipt.Tokens = r.Egress, r.Tokens

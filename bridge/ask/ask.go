@@ -18,9 +18,8 @@ import (
 // Tier is tiers.Tier, for packages that know the shared words only.
 type Tier = tiers.Tier
 
-// Question is one accepted message.
+// Question is what an accepted message asks.
 type Question struct {
-	ID   string // scoped by platform; the same message always has the same id
 	Text string // valid UTF-8 without NUL, at most MaxQuestion bytes
 }
 
@@ -48,6 +47,7 @@ type Choice struct {
 type Plan struct {
 	Choice Choice
 	Policy policy.Effective
+	Notes  []string // what is known of the sandbox on this host, for the receipt
 }
 
 // NoRunnerError means that no runner is safe, installed and allowed. Choice says
@@ -65,6 +65,8 @@ type Prompt struct {
 	Policy   string // the guardrail text, for the CLI's highest role
 	Question string // the question as the person wrote it
 	Fenced   string // the question inside its fence
+	Asker    string // who asks, as the model's provider may know it; empty where there is no model
+	Cache    string // key of the tier's prompt cache at the provider
 }
 
 // Result is what a run gave back. Exactly one of an answer and a cause is set.
@@ -115,6 +117,7 @@ const (
 	AskerGone   Cause = "asker-gone"   // the terminal that asked is gone
 	Interrupted Cause = "interrupted"  // the person or the operator stopped it
 	GaveUp      Cause = "gave-up"      // the bot died over it too often
+	NotTaken    Cause = "not-taken"    // it was entrusted, and nobody came for it
 )
 
 // Outcome is the end of an accepted message.
@@ -181,8 +184,9 @@ type RequestHeader struct {
 	Policy     string     `json:"policy"`      // the guardrail text, byte for byte
 	PolicyLine string     `json:"policy_line"` // policy.Effective.String
 	PolicyHash string     `json:"policy_hash"`
-	Fenced     string     `json:"fenced"` // the question inside its fence
-	SHA256     string     `json:"sha256"` // of Policy followed by Fenced
+	Fenced     string     `json:"fenced"`          // the question inside its fence
+	SHA256     string     `json:"sha256"`          // of Policy followed by Fenced
+	Asker      string     `json:"asker,omitempty"` // who asks, as the model's provider is told
 }
 
 // Ended is the data of EventOutcome.
@@ -204,6 +208,9 @@ type Job struct {
 	Place    tiers.Place    `json:"place"`
 	Decision tiers.Decision `json:"decision"`
 	ReplyTo  string         `json:"reply_to"` // the adapter's own address for the answer
-	Attempt  int            `json:"attempt"`  // given by the journal: 1 for the first run
-	At       time.Time      `json:"at"`
+	// Entrusted says that the program of another gateway holds the conversation
+	// and comes for the answer with the job's id.
+	Entrusted bool      `json:"entrusted,omitempty"`
+	Attempt   int       `json:"attempt"` // given by the journal: 1 for the first run
+	At        time.Time `json:"at"`
 }

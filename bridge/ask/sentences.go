@@ -1,5 +1,10 @@
 package ask
 
+import (
+	"fmt"
+	"time"
+)
+
 // Sentence gives what a person reads when a message was not answered. The
 // sentences name no runner, no path and no host, and nothing reads an outcome
 // back from them: Cause travels as a type.
@@ -45,6 +50,8 @@ func Sentence(c Cause) string {
 		return "Stopped before there was an answer."
 	case GaveUp:
 		return "I was restarted too often over this question, so I gave it up. Please ask it differently."
+	case NotTaken:
+		return "Nobody came for this question in time, so it was not run. Please ask it again."
 	}
 	return "Something went wrong, so there is no answer. Please tell the operator."
 }
@@ -58,8 +65,34 @@ func KindOf(c Cause) Kind {
 		return Refused
 	case AskerGone, Interrupted:
 		return Cancelled
-	case WallClock, Stalled, ModelLimit, GaveUp:
+	case WallClock, Stalled, ModelLimit, GaveUp, NotTaken:
 		return Expired
 	}
 	return Unavailable
+}
+
+// Working gives what a person reads while a question is worked on. It names the
+// runner, as a receipt does, and nothing of the host.
+func Working(p Progress) string {
+	since := elapsed(p.For)
+	switch {
+	case p.Stopped:
+		return "I was stopped while I worked on this. The question is kept, and taken up again when I am back."
+	case p.Runner == "":
+		return fmt.Sprintf("Working on it: %s.", since)
+	case p.Before == "":
+		return fmt.Sprintf("Working on it: %s, %s.", p.Runner, since)
+	case p.Before == p.Runner:
+		return fmt.Sprintf("Working on it: %s once more, %s.", p.Runner, since)
+	}
+	return fmt.Sprintf("Working on it: %s in place of %s, %s.", p.Runner, p.Before, since)
+}
+
+// elapsed writes a time as people say it, to the second.
+func elapsed(d time.Duration) string {
+	s := max(int(d.Round(time.Second)/time.Second), 0)
+	if s < 60 {
+		return fmt.Sprintf("%d s", s)
+	}
+	return fmt.Sprintf("%d min %d s", s/60, s%60)
 }

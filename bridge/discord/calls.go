@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -45,8 +46,16 @@ func newSend(content, nonce, replyTo string) send {
 	return s
 }
 
+// edit is the body of a changed message. Mentions and flags are as in a new one.
+type edit struct {
+	Content  string   `json:"content"`
+	Mentions mentions `json:"allowed_mentions"`
+	Flags    int      `json:"flags"`
+}
+
 // posted is a message of a channel, as far as it is read.
 type posted struct {
+	ID      string  `json:"id"`
 	Content string  `json:"content"`
 	Author  *author `json:"author"`
 	Webhook string  `json:"webhook_id"`
@@ -60,6 +69,40 @@ func (c *client) channel(ctx context.Context, id string) (channel, error) {
 
 func (c *client) post(ctx context.Context, in string, body send) error {
 	return c.do(ctx, http.MethodPost, "/channels/"+in+"/messages", body, nil)
+}
+
+// postNamed is post for who needs the id of the new message.
+func (c *client) postNamed(ctx context.Context, in string, body send) (string, error) {
+	var got posted
+	err := c.do(ctx, http.MethodPost, "/channels/"+in+"/messages", body, &got)
+	if err == nil && !snowflake(got.ID) {
+		err = errors.New("discord does not say which message it has posted")
+	}
+	return got.ID, err
+}
+
+func (c *client) edit(ctx context.Context, in, message, content string) error {
+	body := edit{Content: content, Mentions: mentions{Parse: []string{}}, Flags: flagNoEmbeds}
+	return c.do(ctx, http.MethodPatch, "/channels/"+in+"/messages/"+message, body, nil)
+}
+
+func (c *client) remove(ctx context.Context, in, message string) error {
+	return c.do(ctx, http.MethodDelete, "/channels/"+in+"/messages/"+message, nil, nil)
+}
+
+// archive takes a thread of the bot's own out of everybody's list.
+func (c *client) archive(ctx context.Context, thread string) error {
+	body := struct {
+		Archived bool `json:"archived"`
+	}{true}
+	return c.do(ctx, http.MethodPatch, "/channels/"+thread, body, nil)
+}
+
+// me gives the bot's own id.
+func (c *client) me(ctx context.Context) (string, error) {
+	var got author
+	err := c.do(ctx, http.MethodGet, "/users/@me", nil, &got)
+	return got.ID, err
 }
 
 func (c *client) react(ctx context.Context, in, message, emoji string) error {

@@ -2,7 +2,6 @@ package discord
 
 import (
 	"encoding/json"
-	"errors"
 	"regexp"
 	"strconv"
 	"strings"
@@ -239,10 +238,20 @@ func (a address) String() string {
 	return a.channel + "/" + a.message + "/" + how
 }
 
+// addressError says that the address of an answer is none, so nothing can ever
+// be posted there.
+type addressError struct{}
+
+// Error says so.
+func (addressError) Error() string { return "the address of the answer is not one of Discord" }
+
+// Permanent is true: the address is stored with the question.
+func (addressError) Permanent() bool { return true }
+
 func parseAddress(s string) (address, error) {
 	part := strings.Split(s, "/")
 	if len(part) != 3 || !snowflake(part[0]) || !snowflake(part[1]) {
-		return address{}, errors.New("the address of the answer is not one of Discord")
+		return address{}, addressError{}
 	}
 	return address{channel: part[0], message: part[1], thread: part[2] == "thread"}, nil
 }

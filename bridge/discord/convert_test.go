@@ -56,11 +56,13 @@ func TestBudgetOfSessions(t *testing.T) {
 }
 
 func TestRoutesShareTheLimitOfTheirChannel(t *testing.T) {
-	require.Equal(t, "channels/1/messages", bucket("/channels/1/messages"))
-	require.Equal(t, "channels/1/messages", bucket("/channels/1/messages?limit=100&after=2"))
-	require.Equal(t, "channels/1/messages/reactions", bucket("/channels/1/messages/2/reactions/%F0/@me"))
-	require.Equal(t, "channels/1/messages/threads", bucket("/channels/1/messages/2/threads"))
-	require.Equal(t, "channels/1", bucket("/channels/1"))
+	require.Equal(t, "channels/1/messages", bucket("POST", "/channels/1/messages"))
+	require.Equal(t, "channels/1/messages", bucket("GET", "/channels/1/messages?limit=100&after=2"))
+	require.Equal(t, "channels/1/messages/reactions", bucket("PUT", "/channels/1/messages/2/reactions/%F0/@me"))
+	require.Equal(t, "channels/1/messages/threads", bucket("POST", "/channels/1/messages/2/threads"))
+	require.Equal(t, "PATCH channels/1/messages", bucket("PATCH", "/channels/1/messages/2"))
+	require.Equal(t, "DELETE channels/1/messages", bucket("DELETE", "/channels/1/messages/2"))
+	require.Equal(t, "channels/1", bucket("GET", "/channels/1"))
 	require.Equal(t, 5*time.Second, seconds("NaN", 5*time.Second))
 	require.Equal(t, 24*time.Hour, seconds("1e300", 0))
 }

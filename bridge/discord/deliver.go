@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parlour/bridge"
 	"parlour/bridge/ask"
 )
 
@@ -26,91 +27,124 @@ const noMemory = "-# I do not remember this thread. Mention me again with the wh
 const hourglass = "\u23F3"
 
 // Deliver posts the outcome of a question: an answer in a thread of the
-// question, anything else as a reply. It may be repeated after a crash: what
+// question, anything else as a reply, or in the thread where there is one. Then
+// it takes away what Report has shown. It may be repeated after a crash: what
 // Discord already holds is not posted again. Where Discord refuses for good the
-// error is an *APIError that is Permanent.
-// Guarded by tests/contract TestDiscordRedeliveryPostsNothingTwice.
+// error is Permanent.
+// Guarded by tests/contract TestDiscordRedeliveryPostsNothingTwice and
+// TestDiscordProgressIsGoneAfterTheOutcome.
 func (a *Adapter) Deliver(ctx context.Context, job ask.Job, ended ask.Ended) error {
 	a.typing.stop(job.Message)
 	to, err := parseAddress(job.ReplyTo)
 	if err != nil {
 		return err
 	}
-	answered := ended.Outcome.Kind == ask.Answered
 	most := a.cfg.Timing.Delivery
-	if !answered {
+	if ended.Outcome.Kind != ask.Answered {
 		most = min(most, mostRefusal)
 	}
-	ctx, cancel := context.WithTimeout(ctx, most)
+	posting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if !answered {
-		return a.refuse(ctx, to, job, ended)
+	d := delivery{Adapter: a, to: to, job: job, board: a.boards.Close(job.ID)}
+	if ended.Outcome.Kind == ask.Answered {
+		err = d.answer(posting, a.answer(job, ended))
+	} else {
+		err = d.refuse(posting, ended)
 	}
-	where, held, err := a.open(ctx, to, job)
 	var gone *APIError
 	if errors.As(err, &gone) && gone.Code == codeUnknownMessage {
-		a.log.Info("the question was deleted, its answer is not posted", "job", job.ID)
-		return nil
+		a.log.Info("the question was deleted, its outcome is not posted", "job", job.ID)
+		d.deleted, err = true, nil
 	}
-	if err != nil {
-		return err
+	if err == nil || errors.As(err, &gone) && gone.Permanent() {
+		d.clear(ctx) // what is left to say is said, or never will be
 	}
-	replyTo := ""
-	if where == to.channel {
-		replyTo = to.message
-	}
-	return a.postAll(ctx, where, replyTo, job.ID, a.answer(job, ended), held)
+	return err
 }
 
-// open gives the channel that the answer goes to, and what the bot may have
-// posted there before: an answer whose delivery was not noted. Where there can
-// be no thread, it is the channel of the question.
-func (a *Adapter) open(ctx context.Context, to address, job ask.Job) (where string, held []posted, err error) {
-	if !to.thread {
-		return to.channel, a.earlier(ctx, to.channel, to.message, job), nil
+// delivery is one outcome on its way.
+type delivery struct {
+	*Adapter
+	to      address
+	job     ask.Job
+	board   bridge.Board
+	where   string   // the channel that the outcome goes to; empty: not known yet
+	held    []posted // what stood there before
+	read    bool     // held was read
+	deleted bool     // the question is gone
+}
+
+// answer posts the parts of an answer.
+func (d *delivery) answer(ctx context.Context, parts []string) error {
+	if err := d.open(ctx, d.rest); err != nil {
+		return err
 	}
-	thread, err := a.rest.thread(ctx, to.channel, to.message, threadName(job.Question.Text))
+	return d.postAll(ctx, parts)
+}
+
+// open finds the channel that the outcome goes to, and what the bot may have
+// posted there before: an answer whose delivery was not noted, or progress that
+// outlived its bot. Where there can be no thread, it is the channel of the
+// question.
+func (d *delivery) open(ctx context.Context, rest *client) error {
+	if !d.to.thread {
+		d.beside(ctx, rest)
+		return nil
+	}
+	thread, err := rest.thread(ctx, d.to.channel, d.to.message, threadName(d.job.Question.Text))
 	var refused *APIError
 	switch {
 	case err == nil:
-		return thread, nil, nil
-	case !errors.As(err, &refused) || !refused.Permanent() || refused.Code == codeUnknownMessage:
-		return "", nil, err
+		d.where, d.read = thread, true // it is new, so it is empty
+		return nil
+	case !errors.As(err, &refused) || !refused.lasting() || refused.Code == codeUnknownMessage:
+		return err
 	case refused.Code == codeHasThread:
-		held, err := a.rest.after(ctx, to.message, to.message)
-		if err != nil {
-			a.log.Warn("what was posted before could not be read", "job", job.ID, "err", err)
-		}
-		return to.message, held, nil
+		d.look(ctx, rest, d.to.message, d.to.message)
+		return nil
 	}
-	a.log.Warn("no thread can be made here, the answer is a reply", "job", job.ID, "err", err)
-	return to.channel, a.earlier(ctx, to.channel, to.message, job), nil
+	d.log.Warn("no thread can be made here, the answer is a reply", "job", d.job.ID, "err", err)
+	d.beside(ctx, rest)
+	return nil
 }
 
 // recent is how long Discord is sure to know the nonce of a message again.
 const recent = 2 * time.Minute
 
-// earlier reads what came after the question, where a redelivery could be too
-// late for the nonce to catch it.
-func (a *Adapter) earlier(ctx context.Context, channel, message string, job ask.Job) []posted {
-	if time.Since(job.At) < recent {
-		return nil
+// beside makes the channel of the question the place. What came after the
+// question is read where a redelivery could be too late for the nonce to catch it.
+func (d *delivery) beside(ctx context.Context, rest *client) {
+	if d.where = d.to.channel; time.Since(d.job.At) >= recent {
+		d.look(ctx, rest, d.to.channel, d.to.message)
 	}
-	held, err := a.rest.after(ctx, channel, message)
+}
+
+// look reads what stands in a channel after a message.
+func (d *delivery) look(ctx context.Context, rest *client, channel, message string) {
+	held, err := rest.after(ctx, channel, message)
 	if err != nil {
-		a.log.Warn("what was posted before could not be read", "job", job.ID, "err", err)
+		d.log.Warn("what was posted before could not be read", "job", d.job.ID, "err", err)
 	}
-	return held
+	d.where, d.held, d.read = channel, held, err == nil
+}
+
+// replyTo is the message to which the first post replies: in a thread there is none.
+func (d *delivery) replyTo() string {
+	if d.where == d.to.channel {
+		return d.to.message
+	}
+	return ""
 }
 
 // postAll posts the parts of a text in their order, but for those that are there.
-func (a *Adapter) postAll(ctx context.Context, where, replyTo, job string, parts []string, held []posted) error {
+func (d *delivery) postAll(ctx context.Context, parts []string) error {
+	held, replyTo := slices.Clone(d.held), d.replyTo()
 	for i, text := range parts {
 		if at := slices.IndexFunc(held, func(p posted) bool { return p.is(text) }); at >= 0 {
 			held = slices.Delete(held, at, at+1) // two parts may read the same
 			continue
 		}
-		if err := a.rest.post(ctx, where, newSend(text, nonce(job, i), replyTo)); err != nil {
+		if err := d.rest.post(ctx, d.where, newSend(text, nonce(d.job.ID, i), replyTo)); err != nil {
 			return fmt.Errorf("post part %d of %d: %w", i+1, len(parts), err)
 		}
 		replyTo = "" // only the first part is a reply
@@ -133,19 +167,22 @@ func nonce(job string, n int) string {
 // refuse says in one sentence why there is no answer. The same person is not
 // told again and again: beyond the first time a stranger hears nothing, and who
 // asks too much gets a reaction.
-func (a *Adapter) refuse(ctx context.Context, to address, job ask.Job, ended ask.Ended) error {
+func (d *delivery) refuse(ctx context.Context, ended ask.Ended) error {
 	cause := ended.Outcome.Cause
-	key := strings.Join([]string{string(cause), job.Person, to.channel}, " ")
-	if (cause == ask.NotAllowed || cause == ask.TooFast) && !a.said.may(key, time.Now()) {
+	key := strings.Join([]string{string(cause), d.job.Person, d.to.channel}, " ")
+	if (cause == ask.NotAllowed || cause == ask.TooFast) && !d.said.may(key, time.Now()) {
 		if cause == ask.TooFast {
-			return a.rest.react(ctx, to.channel, to.message, hourglass)
+			return d.rest.react(ctx, d.to.channel, d.to.message, hourglass)
 		}
-		a.log.Debug("refused again, in silence", "job", job.ID)
+		d.log.Debug("refused again, in silence", "job", d.job.ID)
 		return nil
 	}
-	text := a.safe(ended.Outcome.Text) + "\n-# id " + job.ID
-	held := a.earlier(ctx, to.channel, to.message, job)
-	return a.postAll(ctx, to.channel, to.message, job.ID, []string{text}, held)
+	text := d.safe(ended.Outcome.Text) + "\n-# id " + d.job.ID
+	if d.hasThread(ctx) {
+		return d.answer(ctx, []string{text})
+	}
+	d.beside(ctx, d.rest)
+	return d.postAll(ctx, []string{text})
 }
 
 // safe is the last look at a text: no control characters, no secrets, nothing

@@ -61,6 +61,8 @@ type Adapter struct {
 	log    *slog.Logger
 	intake Intake
 	rest   *client
+	hasty  *client // for what is shown beside: no retries, no waits
+	boards *bridge.Boards
 	redact []secret.Redactor
 	places *places
 	queue  *queue
@@ -71,7 +73,13 @@ type Adapter struct {
 	once   atomic.Bool
 }
 
-var _ bridge.Sender = (*Adapter)(nil)
+var (
+	_ bridge.Sender   = (*Adapter)(nil)
+	_ bridge.Reporter = (*Adapter)(nil)
+)
+
+// mostBoards bounds the questions of which the shown progress is remembered.
+const mostBoards = 10_000
 
 // New checks the configuration. It does not connect.
 func New(cfg Config, intake Intake, log *slog.Logger) (*Adapter, error) {
@@ -96,10 +104,10 @@ func New(cfg Config, intake Intake, log *slog.Logger) (*Adapter, error) {
 	cfg.Token, cfg.Timing = secret.New(token), cfg.Timing.withDefaults()
 	a := &Adapter{
 		cfg: cfg, log: log, intake: intake, redact: []secret.Redactor{cfg.Redact, own},
-		rest:   newClient(origin, cfg.Token, cfg.Timing.Request),
+		rest: newClient(origin, cfg.Token, cfg.Timing.Request), boards: bridge.NewBoards(mostBoards),
 		typing: newNotices(), said: newQuiet(cfg.Timing.Quiet), budget: newBudget(cfg.Timing.Identify),
 	}
-	a.places = newPlaces(a.rest)
+	a.places, a.hasty = newPlaces(a.rest), a.rest.inHaste()
 	a.queue = newQueue(a.take)
 	return a, nil
 }
@@ -166,6 +174,7 @@ func (a *Adapter) take(ctx context.Context, e event) {
 		log.Debug("not handed on", "why", "accepted before", "job", accepted.Job.ID)
 	case accepted.Ended == nil:
 		log.Debug("accepted", "job", accepted.Job.ID)
+		a.boards.Expect(accepted.Job.ID)
 		a.acknowledge(ctx, accepted.Job)
 	}
 }

@@ -33,8 +33,12 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("discord answered %s with %d (code %d: %s)", e.Route, e.Status, e.Code, e.Message)
 }
 
-// Permanent says whether the same request will be refused again.
-func (e *APIError) Permanent() bool {
+// Permanent says whether an outcome that is refused so will never be taken. A
+// token that Discord does not know is the operator's to change, and then it may.
+func (e *APIError) Permanent() bool { return e.lasting() && e.Status != http.StatusUnauthorized }
+
+// lasting says whether the same request will be refused again.
+func (e *APIError) lasting() bool {
 	return e.Status >= 300 && e.Status < 500 && e.Status != http.StatusTooManyRequests && e.Status != http.StatusRequestTimeout
 }
 
@@ -51,9 +55,21 @@ type client struct {
 	origin *url.URL
 	token  secret.Value
 	http   *http.Client
+	hasty  bool // one attempt, and none where Discord asks to wait
+	*limits
+}
 
+// limits are the pauses that Discord has asked for.
+type limits struct {
 	mu    sync.Mutex
-	until map[string]time.Time // by route; "" is for all of them
+	until map[string]time.Time // by what is done where; "" is for all of it
+}
+
+// inHaste gives a client of the same account for what is not worth waiting.
+func (c *client) inHaste() *client {
+	hasty := *c
+	hasty.hasty = true
+	return &hasty
 }
 
 const (
@@ -74,7 +90,7 @@ func newClient(origin *url.URL, token secret.Value, timeout time.Duration) *clie
 		MaxIdleConns:        8, MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
 	}
 	return &client{
-		origin: origin, token: token, until: map[string]time.Time{},
+		origin: origin, token: token, limits: &limits{until: map[string]time.Time{}},
 		http: &http.Client{
 			Transport: transport, Timeout: timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -90,11 +106,11 @@ func (c *client) do(ctx context.Context, method, route string, body, out any) er
 	}
 	pause, faults, limited := firstPause, 0, 0
 	for {
-		if err := c.waitFor(ctx, route); err != nil {
+		if err := c.waitFor(ctx, method, route); err != nil {
 			return err
 		}
 		again, err := c.once(ctx, method, route, encoded, out)
-		if err == nil || !again || ctx.Err() != nil {
+		if err == nil || !again || c.hasty || ctx.Err() != nil {
 			return err
 		}
 		var refused *APIError
@@ -145,16 +161,16 @@ func (c *client) once(ctx context.Context, method, route string, body []byte, ou
 	if err != nil {
 		return true, fmt.Errorf("%s: read the answer: %w", route, err)
 	}
-	c.note(route, resp.Header)
+	c.note(bucket(method, route), resp.Header)
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return false, decodeInto(route, answer, out)
 	}
 	refused := &APIError{Status: resp.StatusCode, Route: route}
 	refused.explain(answer)
 	if resp.StatusCode == http.StatusTooManyRequests {
-		c.limited(route, resp.Header, answer)
+		c.limited(bucket(method, route), resp.Header, answer)
 	}
-	return !refused.Permanent(), refused
+	return !refused.lasting(), refused
 }
 
 // bare takes the address out of an error of the http package: it says nothing
@@ -188,21 +204,21 @@ func (e *APIError) explain(answer []byte) {
 	}
 }
 
-// note keeps how long a route has to rest.
-func (c *client) note(route string, h http.Header) {
+// note keeps how long a bucket has to rest.
+func (l *limits) note(key string, h http.Header) {
 	if h.Get("X-RateLimit-Remaining") == "0" {
-		c.rest(bucket(route), seconds(h.Get("X-RateLimit-Reset-After"), 0))
+		l.rest(key, seconds(h.Get("X-RateLimit-Reset-After"), 0))
 	}
 }
 
 // limited keeps what a 429 says. One without JSON comes from in front of
 // Discord and is about everything that this machine sends.
-func (c *client) limited(route string, h http.Header, answer []byte) {
+func (l *limits) limited(key string, h http.Header, answer []byte) {
 	var said struct {
 		After  float64 `json:"retry_after"`
 		Global bool    `json:"global"`
 	}
-	wait, key := seconds(h.Get("Retry-After"), 5*time.Second), bucket(route)
+	wait := seconds(h.Get("Retry-After"), 5*time.Second)
 	if json.Unmarshal(answer, &said) != nil {
 		said.Global = true
 	} else if said.After > 0 {
@@ -211,38 +227,44 @@ func (c *client) limited(route string, h http.Header, answer []byte) {
 	if said.Global || h.Get("X-RateLimit-Global") != "" {
 		key = ""
 	}
-	c.rest(key, wait)
+	l.rest(key, wait)
 }
 
-func (c *client) rest(key string, wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (l *limits) rest(key string, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	now := time.Now()
-	for k, until := range c.until {
+	for k, until := range l.until {
 		if until.Before(now) {
-			delete(c.until, k)
+			delete(l.until, k)
 		}
 	}
-	if until := now.Add(wait); until.After(c.until[key]) {
-		c.until[key] = until
+	if until := now.Add(wait); until.After(l.until[key]) {
+		l.until[key] = until
 	}
+}
+
+// free says when a bucket may be used again.
+func (l *limits) free(key string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until := l.until[key]
+	if all := l.until[""]; all.After(until) {
+		return all
+	}
+	return until
 }
 
 // waitFor waits until a route may be used. It does not wait where ctx would end
-// before.
-func (c *client) waitFor(ctx context.Context, route string) error {
+// before, nor in haste.
+func (c *client) waitFor(ctx context.Context, method, route string) error {
 	for {
-		c.mu.Lock()
-		until := c.until[bucket(route)]
-		if all := c.until[""]; all.After(until) {
-			until = all
-		}
-		c.mu.Unlock()
+		until := c.free(bucket(method, route))
 		wait := time.Until(until)
 		if wait <= 0 {
 			return nil
 		}
-		if end, ends := ctx.Deadline(); ends && end.Before(until) {
+		if end, ends := ctx.Deadline(); c.hasty || ends && end.Before(until) {
 			return fmt.Errorf("%s: discord asks to wait %s: %w", route, wait.Round(time.Millisecond), context.DeadlineExceeded)
 		}
 		if err := sleep(ctx, wait); err != nil {
@@ -251,9 +273,10 @@ func (c *client) waitFor(ctx context.Context, route string) error {
 	}
 }
 
-// bucket names the limit that a route shares with others: the channel and what
-// is done there.
-func bucket(route string) string {
+// bucket names the limit that a request shares with others: the channel and what
+// is done there. Edits and deletions have limits of their own, so that they hold
+// up no answer.
+func bucket(method, route string) string {
 	part := strings.Split(strings.Trim(route, "/"), "/")
 	if i := strings.IndexByte(part[len(part)-1], '?'); i >= 0 {
 		part[len(part)-1] = part[len(part)-1][:i]
@@ -261,7 +284,11 @@ func bucket(route string) string {
 	if len(part) > 4 {
 		return strings.Join(part[:3], "/") + "/" + part[4]
 	}
-	return strings.Join(part[:min(len(part), 3)], "/")
+	key := strings.Join(part[:min(len(part), 3)], "/")
+	if method == http.MethodPatch || method == http.MethodDelete {
+		key = method + " " + key
+	}
+	return key
 }
 
 func seconds(s string, otherwise time.Duration) time.Duration {

@@ -31,7 +31,8 @@ type Caps struct {
 // Accept makes a message durable: its claim, its job and its first events are
 // one transaction, and only after it may the platform be told.
 //
-// An empty ID, Origin or At is filled in. A job with refuse is stored as ended
+// An empty ID, Origin or At is filled in. An entrusted job is not queued for
+// this origin, but waits for whoever adopts it. A job with refuse is stored as ended
 // so. One that is over the caps is stored as ended with Busy or TooFast.
 // Guarded by tests/contract TestJournalWaitingCapIsExact and
 // TestJournalMinuteCapIsExact.
@@ -76,6 +77,9 @@ func (c change) accept(ctx context.Context, job ask.Job, caps Caps, refuse *ask.
 	ended, err := c.admit(ctx, job, now, caps, refuse)
 	if err != nil {
 		return Accepted{}, err
+	}
+	if ended == nil && job.Entrusted {
+		job.Origin = entrusted
 	}
 	fresh, err := c.insert(ctx, job, now, ended)
 	if err != nil {
@@ -141,8 +145,7 @@ func (c change) admit(ctx context.Context, job ask.Job, now time.Time, caps Caps
 	default:
 		return nil, nil
 	}
-	ended := closing(job, cause)
-	return &ended, nil
+	return ask.EndedBy(job, cause, ""), nil
 }
 
 // insert claims the message. It is false where the message was claimed before.

@@ -14,9 +14,10 @@ type Delivery struct {
 	Tries int // deliveries begun; above 0 the answer may already be visible
 }
 
-// Undelivered lists what this origin still has to say, oldest first.
+// Undelivered lists what this origin still has to say, oldest first. What is
+// not deliverable is not among it.
 func (j *Journal) Undelivered(ctx context.Context) ([]Delivery, error) {
-	left, err := all(ctx, j.reader, `state = 'ended' AND delivered = 0 AND origin = ?`, j.cfg.Origin)
+	left, err := all(ctx, j.reader, `state = 'ended' AND delivered = 0 AND lost = 0 AND origin = ?`, j.cfg.Origin)
 	if err != nil {
 		return nil, fmt.Errorf("list undelivered answers: %w", plain(j.cfg.Dir, err))
 	}
@@ -28,16 +29,18 @@ func (j *Journal) Undelivered(ctx context.Context) ([]Delivery, error) {
 }
 
 // Tried counts a delivery that is about to begin. Called before each, it lets a
-// bot that crashed in the middle know that the answer may already be visible.
-func (j *Journal) Tried(ctx context.Context, jobID string) error {
-	err := j.write(ctx, func(c change) error {
-		_, err := c.deliver(ctx, jobID, `UPDATE jobs SET tries = tries + 1`)
+// bot that crashed in the middle know that the answer may already be visible. It
+// is false where there is nothing left to deliver.
+func (j *Journal) Tried(ctx context.Context, jobID string) (bool, error) {
+	var open bool
+	err := j.write(ctx, func(c change) (err error) {
+		open, err = c.deliver(ctx, jobID, `UPDATE jobs SET tries = tries + 1`)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("count a delivery of job %s: %w", jobID, err)
+		return false, fmt.Errorf("count a delivery of job %s: %w", jobID, err)
 	}
-	return nil
+	return open, nil
 }
 
 // Delivered says that the person can see the end. Saying it again is harmless.
@@ -55,7 +58,8 @@ func (j *Journal) Delivered(ctx context.Context, jobID string) error {
 	return nil
 }
 
-// deliver changes an own, ended job. One that is delivered stays as it is.
+// deliver changes an own, ended job. One that is delivered, or not deliverable,
+// stays as it is.
 func (c change) deliver(ctx context.Context, id, set string) (bool, error) {
 	record, err := c.own(ctx, id)
 	if err != nil {
@@ -64,5 +68,5 @@ func (c change) deliver(ctx context.Context, id, set string) (bool, error) {
 	if record.State != Ended {
 		return false, fmt.Errorf("it has not ended: it is %s", record.State)
 	}
-	return c.alter(ctx, set+` WHERE id = ? AND delivered = 0`, id)
+	return c.alter(ctx, set+` WHERE id = ? AND delivered = 0 AND lost = 0`, id)
 }

@@ -66,7 +66,7 @@ func scanEvent(rows *sql.Rows) (ask.Event, error) {
 // Guarded by tests/contract TestJournalAppendCannotContradictTheState.
 func (j *Journal) Append(ctx context.Context, job, kind string, data any) error {
 	switch kind {
-	case "", ask.EventAccepted, ask.EventDecided, ask.EventRequeued, ask.EventOutcome, ask.EventDelivered:
+	case "", ask.EventAccepted, ask.EventDecided, ask.EventRequeued, ask.EventOutcome, ask.EventDelivered, ask.EventUndeliverable:
 		return fmt.Errorf("append to job %s: events of kind %q are written by the journal alone", job, kind)
 	}
 	err := j.write(ctx, func(c change) error {

@@ -62,7 +62,7 @@ func (c change) cancel(ctx context.Context, id string, cause ask.Cause) error {
 	if err != nil {
 		return err
 	}
-	moved, err := c.end(ctx, id, anyAttempt, closing(record.Job, cause))
+	moved, err := c.end(ctx, id, anyAttempt, *ask.EndedBy(record.Job, cause, ""))
 	if err == nil && !moved {
 		err = ErrEnded
 	}
@@ -76,12 +76,4 @@ func checkEnd(ended ask.Ended) error {
 		return nil
 	}
 	return fmt.Errorf("%q is not an end", ended.Outcome.Kind)
-}
-
-// closing is the end of a job that nothing ran, or nobody waited for.
-func closing(job ask.Job, cause ask.Cause) ask.Ended {
-	return ask.Ended{
-		Outcome: ask.Outcome{Kind: ask.KindOf(cause), Cause: cause, Text: ask.Sentence(cause)},
-		Receipt: ask.Receipt{Job: job.ID, Tier: job.Decision.Tier, Rule: job.Decision.Rule},
-	}
 }

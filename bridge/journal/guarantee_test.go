@@ -58,17 +58,18 @@ func TestTheSchemaRefusesWhatCannotBe(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	j := open(t)
-	refuse := closing(ask.Job{}, ask.NotAllowed)
-	got, err := j.Accept(ctx, ask.Job{Message: "m", Person: "p", Lane: "l"}, waits(3), &refuse)
+	refuse := ask.EndedBy(ask.Job{}, ask.NotAllowed, "")
+	got, err := j.Accept(ctx, ask.Job{Message: "m", Person: "p", Lane: "l"}, waits(3), refuse)
 	require.NoError(t, err)
 	for statement, want := range map[string]string{
 		`UPDATE jobs SET state = 'queued'`: "CHECK",
 		`UPDATE jobs SET ended = NULL`:     "CHECK",
 		`UPDATE jobs SET state = 'lost'`:   "CHECK",
-		`INSERT INTO jobs SELECT 9, 'x', message, origin, person, lane, job, accepted, state, 0, ended, 0, 0 FROM jobs`: "UNIQUE constraint failed: jobs.message",
-		`INSERT INTO events (job, kind, at) VALUES ('none', 'x', 0)`:                                                    "FOREIGN KEY",
-		`INSERT INTO events (job, kind, at) SELECT id, 'run/outcome', 0 FROM jobs`:                                      "UNIQUE constraint failed: events.job, events.kind",
-		`DELETE FROM jobs`: "FOREIGN KEY",
+		`INSERT INTO jobs SELECT 9, 'x', message, origin, person, lane, job, accepted, state, 0, ended, 0, 0, 0 FROM jobs`: "UNIQUE constraint failed: jobs.message",
+		`INSERT INTO events (job, kind, at) VALUES ('none', 'x', 0)`:                                                       "FOREIGN KEY",
+		`INSERT INTO events (job, kind, at) SELECT id, 'run/outcome', 0 FROM jobs`:                                         "UNIQUE constraint failed: events.job, events.kind",
+		`DELETE FROM jobs`:                        "FOREIGN KEY",
+		`UPDATE jobs SET delivered = 1, lost = 1`: "CHECK",
 	} {
 		_, err := j.writer.ExecContext(ctx, statement)
 		require.ErrorContains(t, err, want, statement)
@@ -156,10 +157,10 @@ func TestBurialsHappenInsideTheGate(t *testing.T) {
 	}
 	j, err := Open(ctx, Config{Dir: dir, Origin: Serve, Now: look})
 	require.NoError(t, err)
-	require.Zero(t, looks, "a living asker was buried")
+	require.Equal(t, 1, looks, "the one look is for entrusted questions: a living asker was buried")
 	require.NoError(t, living.Close())
 	require.NoError(t, j.Recover(ctx))
-	require.Equal(t, 1, looks)
+	require.Equal(t, 3, looks)
 	require.NoError(t, j.Close())
 
 	living, err = Open(ctx, Config{Dir: dir, Origin: born(t)})
@@ -169,7 +170,7 @@ func TestBurialsHappenInsideTheGate(t *testing.T) {
 	require.NoError(t, living.Close())
 	j, err = Open(ctx, Config{Dir: dir, Origin: Serve, Now: look})
 	require.NoError(t, err)
-	require.Equal(t, 2, looks)
+	require.Equal(t, 5, looks)
 
 	gate, err := enter(ctx, dir)
 	require.NoError(t, err)

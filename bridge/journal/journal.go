@@ -9,7 +9,9 @@
 // Every job belongs to the origin that accepted it: the one serving bot, or one
 // terminal that asks. A journal changes jobs of its own origin only. The one
 // exception: jobs of an asking process that is dead are ended, because nobody
-// would run them and they would count against their person for ever.
+// would run them and they would count against their person for ever. An
+// entrusted job belongs to nobody until a process adopts it by its id; one that
+// nobody comes for is ended too.
 //
 // It refuses a folder that others can write, a second serving bot, a store made
 // by a newer bot, the finish of a worker whose attempt is over, and events that
@@ -37,6 +39,7 @@ import (
 const Serve = "serve"
 
 const (
+	entrusted       = "entrusted" // the origin of jobs that nobody has adopted yet
 	askPrefix       = "ask:"
 	defaultAttempts = 3
 )
@@ -50,6 +53,8 @@ var (
 	ErrStale = errors.New("the job is no longer this worker's")
 	// ErrEnded says that the job has already ended.
 	ErrEnded = errors.New("the job has already ended")
+	// ErrTaken says that another process has adopted the job and works on it.
+	ErrTaken = errors.New("another process works on this question")
 	// ErrUnknown says that this journal has no such job of its own origin.
 	ErrUnknown = errors.New("no such job here")
 )

@@ -110,7 +110,7 @@ func (j *Journal) Queue(ctx context.Context) (Counts, error) {
 	err := j.reader.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM jobs WHERE state = 'queued'),
 		       (SELECT count(*) FROM jobs WHERE state = 'running'),
-		       (SELECT count(*) FROM jobs WHERE state = 'ended' AND delivered = 0 AND origin IN ('serve', ?))`,
+		       (SELECT count(*) FROM jobs WHERE state = 'ended' AND delivered = 0 AND lost = 0 AND origin IN ('serve', ?))`,
 		j.cfg.Origin).Scan(&c.Queued, &c.Running, &c.Undelivered)
 	if err != nil {
 		return Counts{}, fmt.Errorf("count the queue: %w", plain(j.cfg.Dir, err))

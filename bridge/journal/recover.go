@@ -46,7 +46,7 @@ func (c change) requeue(ctx context.Context) error {
 
 func (c change) again(ctx context.Context, job ask.Job) error {
 	if job.Attempt >= c.cfg.MaxAttempts {
-		_, err := c.end(ctx, job.ID, anyAttempt, closing(job, ask.GaveUp))
+		_, err := c.end(ctx, job.ID, anyAttempt, *ask.EndedBy(job, ask.GaveUp, ""))
 		return err
 	}
 	if _, err := c.ExecContext(ctx, `UPDATE jobs SET state = 'queued' WHERE id = ?`, job.ID); err != nil {
@@ -56,14 +56,18 @@ func (c change) again(ctx context.Context, job ask.Job) error {
 }
 
 // reap buries every asking origin that is dead. The caller is inside the gate,
-// so nobody is being born meanwhile.
+// so nobody is being born meanwhile. Entrusted jobs have no process that could
+// die; they are ended when their time is up.
 func (j *Journal) reap(ctx context.Context) error {
+	if err := j.write(ctx, func(c change) error { return c.expire(ctx) }); err != nil {
+		return err
+	}
 	origins, err := askers(ctx, j.reader, j.cfg)
 	if err != nil {
 		return err
 	}
 	for _, origin := range origins {
-		if err := j.bury(ctx, origin); err != nil {
+		if err := bury(ctx, j, origin); err != nil {
 			return err
 		}
 	}
@@ -83,7 +87,7 @@ func askers(ctx context.Context, db *sql.DB, cfg Config) ([]string, error) {
 			origins = append(origins, origin)
 		}
 	}
-	rows, err := db.QueryContext(ctx, `SELECT DISTINCT origin FROM jobs WHERE state IN ('queued', 'running') AND origin <> 'serve'`)
+	rows, err := db.QueryContext(ctx, `SELECT DISTINCT origin FROM jobs WHERE state IN ('queued', 'running') AND origin NOT IN ('serve', 'entrusted')`)
 	if err != nil {
 		return nil, plain(cfg.Dir, err)
 	}
@@ -103,7 +107,7 @@ func askers(ctx context.Context, db *sql.DB, cfg Config) ([]string, error) {
 // bury ends the jobs of an asking origin if its lock can be taken, that is, if
 // its process is dead. A living one is left alone.
 // Guarded by tests/contract TestJournalDeadAskersAreBuriedAndLivingOnesNot.
-func (j *Journal) bury(ctx context.Context, origin string) error {
+func bury(ctx context.Context, j *Journal, origin string) error {
 	dead, err := takeFile(lockPath(j.cfg.Dir, origin), 0)
 	if errors.Is(err, errHeld) {
 		return nil
@@ -131,7 +135,7 @@ func (c change) endAll(ctx context.Context, origin string) error {
 		return err
 	}
 	for _, record := range left {
-		if _, err := c.end(ctx, record.Job.ID, anyAttempt, closing(record.Job, ask.AskerGone)); err != nil {
+		if _, err := c.end(ctx, record.Job.ID, anyAttempt, *ask.EndedBy(record.Job, ask.AskerGone, "")); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ const (
 // Deliver posts an outcome as a reply in the thread of its question. It returns
 // nil only when Slack has all of it. What may have been posted before is looked
 // up in the thread first, so a delivery that is repeated posts nothing twice.
+// Then what Report has shown is taken away.
 //
 // A *PermanentError says that no repetition will help. It may be called before
 // Run, and after it has ended; then it does not wait for a better moment.
@@ -40,16 +41,21 @@ func (a *Adapter) Deliver(ctx context.Context, job ask.Job, ended ask.Ended) err
 	if err != nil {
 		return err
 	}
+	board := a.boards.Close(job.ID)
+	d := delivery{adapter: a, to: to, job: job.ID, sent: map[int]bool{}, unsure: !fresh}
+	if job.Attempt > 0 {
+		defer d.clear(ctx, board)
+	}
 	if a.repeats(job, ended) {
 		a.web.react(ctx, to, "no_entry_sign")
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, deliverBudget)
+	d.posts = a.compose(job, ended, to.followUp())
+	posting, cancel := context.WithTimeout(ctx, deliverBudget)
 	defer cancel()
-	d := delivery{adapter: a, to: to, job: job.ID, posts: a.compose(job, ended, to.followUp()), sent: map[int]bool{}, unsure: !fresh}
-	err = d.all(ctx)
-	a.health.token(err)
-	return err
+	d.err = d.all(posting)
+	a.health.token(d.err)
+	return d.err
 }
 
 // repeats says whether a refusal would only say again what the same person was
@@ -75,6 +81,8 @@ type delivery struct {
 	posts   []string
 	sent    map[int]bool // posts that are in the thread
 	unsure  bool         // there may be posts in the thread that are not in sent
+	shown   []string     // posts in the thread that show progress
+	err     error        // how it went
 }
 
 func (d *delivery) all(ctx context.Context) error {
@@ -140,15 +148,22 @@ const (
 	metaPart = "part"
 )
 
-func (d *delivery) post(ctx context.Context, i int) error {
-	_, ts, err := d.adapter.web.api.PostMessageContext(ctx, d.to.channel,
-		slackgo.MsgOptionTS(d.to.thread),
-		slackgo.MsgOptionText(d.posts[i], false), // mrkdwn has escaped it
+// quietly are the options of every text that is posted or edited: what is escaped
+// stays so, nobody is mentioned and nothing is fetched.
+func quietly(text string) []slackgo.MsgOption {
+	return []slackgo.MsgOption{
+		slackgo.MsgOptionText(text, false),
 		slackgo.MsgOptionDisableLinkUnfurl(),
 		slackgo.MsgOptionDisableMediaUnfurl(),
 		slackgo.MsgOptionLinkNames(false),
+	}
+}
+
+func (d *delivery) post(ctx context.Context, i int) error {
+	_, ts, err := d.adapter.web.api.PostMessageContext(ctx, d.to.channel, append(quietly(d.posts[i]),
+		slackgo.MsgOptionTS(d.to.thread),
 		slackgo.MsgOptionMetadata(slackgo.SlackMetadata{EventType: metaType, EventPayload: map[string]any{metaJob: d.job, metaPart: i}}),
-	)
+	)...)
 	if err == nil && ts == "" {
 		return &passingError{"chat.postMessage", errors.New("the answer names no message")}
 	}
@@ -162,6 +177,7 @@ func (d *delivery) lookup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.shown = nil
 	query := slackgo.GetConversationRepliesParameters{
 		ChannelID: d.to.channel, Timestamp: d.to.thread, Oldest: d.to.ts, Inclusive: true, Limit: 200, IncludeAllMetadata: true,
 	}
@@ -197,6 +213,10 @@ func (d *delivery) recognize(me self, m slackgo.Message) {
 		if i, ok := m.Metadata.EventPayload[metaPart].(float64); ok {
 			d.sent[int(i)] = true
 		}
+	}
+	if shows(m, d.job) {
+		d.shown = append(d.shown, m.Timestamp)
+		return
 	}
 	if strings.HasSuffix(strings.TrimSpace(m.Text), " · "+d.job) {
 		for i := range d.posts {

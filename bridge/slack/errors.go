@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	slackgo "github.com/slack-go/slack"
@@ -22,6 +23,12 @@ type PermanentError struct {
 // Error names the method and Slack's word for the fault.
 func (e *PermanentError) Error() string { return fmt.Sprintf("slack refused %s: %s", e.Method, e.Code) }
 
+// Permanent says whether an outcome that is refused so will never be taken. A
+// fault of the token or its scopes is the operator's to change, and then it may.
+func (e *PermanentError) Permanent() bool {
+	return !e.aboutToken() && !strings.HasPrefix(e.Code, missingScope)
+}
+
 // aboutToken says whether the fault is one of a token or its scopes, so that
 // nothing at all will work.
 func (e *PermanentError) aboutToken() bool {
@@ -30,6 +37,8 @@ func (e *PermanentError) aboutToken() bool {
 		"not_allowed_token_type", "team_access_not_granted", "org_login_required",
 	}, e.Code)
 }
+
+const missingScope = "missing_scope"
 
 // limitedError says that Slack wants a pause.
 type limitedError struct {
@@ -87,7 +96,7 @@ func (w *web) said(method string, said slackgo.SlackErrorResponse) error {
 		return &limitedError{method, defaultLimit}
 	case "internal_error", "fatal_error", "service_unavailable", "request_timeout", "accesslimited", "team_added_to_org":
 		return &passingError{method, errors.New(code)}
-	case "missing_scope":
+	case missingScope:
 		code += " (needed: " + said.Needed + ")"
 	}
 	return &PermanentError{method, code}

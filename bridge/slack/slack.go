@@ -61,9 +61,13 @@ type Adapter struct {
 	stopped  atomic.Bool   // Run has ended
 	health   health
 	refusals *memory[string, time.Time] // person and channel -> last refusal in words
+	boards   *bridge.Boards             // what is shown of questions that are worked on
 }
 
-var _ bridge.Sender = (*Adapter)(nil)
+var (
+	_ bridge.Sender   = (*Adapter)(nil)
+	_ bridge.Reporter = (*Adapter)(nil)
+)
 
 // New checks the configuration. It does not connect.
 func New(cfg Config, intake Intake, log *slog.Logger) (*Adapter, error) {
@@ -83,7 +87,7 @@ func New(cfg Config, intake Intake, log *slog.Logger) (*Adapter, error) {
 	w := newWeb(cfg, redactor, log)
 	return &Adapter{
 		cfg: cfg, log: log, web: w, door: newDoor(w, intake, log), stopping: make(chan struct{}),
-		refusals: newMemory[string, time.Time](remembered),
+		refusals: newMemory[string, time.Time](remembered), boards: bridge.NewBoards(remembered),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -58,6 +59,13 @@ func (r *router) Deliver(ctx context.Context, job ask.Job, ended ask.Ended) erro
 	return r.to.Deliver(ctx, job, ended)
 }
 
+func (r *router) Report(ctx context.Context, job ask.Job, p ask.Progress) error {
+	if reporter, can := r.to.(bridge.Reporter); can {
+		return reporter.Report(ctx, job, p)
+	}
+	return nil
+}
+
 // gateProbe stands between adapter and gate.
 type gateProbe struct {
 	gate *bridge.Gate
@@ -96,7 +104,9 @@ type discordBotRig struct {
 	delegate *delegate
 	log      *house.Printed
 	outbox   *bridge.Outbox
-	ended    chan error // what Run gave
+	reports  time.Duration // until the first report on the progress; 0: as in real
+	rhythm   time.Duration // between two reports; 0: as the first
+	ended    chan error    // what Run gave
 	stop     func()
 }
 
@@ -148,6 +158,7 @@ func (r *discordBotRig) run() {
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w, err := bridge.NewWorker(bridge.WorkerConfig{
 		Book: book(discordRules()), Journal: r.journal, Delegate: r.delegate, Outbox: r.outbox, Parallel: 4, Log: log,
+		ReportAfter: r.reports, ReportEvery: cmp.Or(r.rhythm, r.reports),
 	})
 	require.NoError(r.t, err)
 	ctx, cancel := context.WithCancel(r.t.Context())

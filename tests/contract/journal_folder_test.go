@@ -41,7 +41,14 @@ func TestJournalRefusesFoldersOfOthers(t *testing.T) {
 			return filepath.Join(dir, "file", "state")
 		}, "cannot be made"},
 		"store is a link": {func(t *testing.T, dir string) string {
-			require.NoError(t, os.Symlink("/dev/null", filepath.Join(dir, "parlour.db")))
+			elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+			write(t, elsewhere, "", 0o644)
+			t.Cleanup(func() {
+				info, err := os.Stat(elsewhere)
+				require.NoError(t, err)
+				require.Equal(t, os.FileMode(0o644), info.Mode(), "what the link names was touched")
+			})
+			require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "parlour.db")))
 			return dir
 		}, "is not a regular file"},
 		"store is no store": {func(t *testing.T, dir string) string {

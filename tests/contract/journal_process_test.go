@@ -264,7 +264,7 @@ func jobOf(message, person, lane string) ask.Job {
 		Message:  message,
 		Person:   person,
 		Lane:     lane,
-		Question: ask.Question{ID: message, Text: "why?"},
+		Question: ask.Question{Text: "why?"},
 	}
 }
 

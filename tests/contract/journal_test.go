@@ -425,7 +425,9 @@ func TestJournalUndeliveredSurvivesRestart(t *testing.T) {
 	waiting := j.accept(t, jobOf("m2", "anna", "lane"))
 	job := j.claim(t)
 	j.finish(t, job)
-	require.NoError(t, j.Tried(ctx, job.ID))
+	open, err := j.Tried(ctx, job.ID)
+	require.NoError(t, err)
+	require.True(t, open)
 	require.NoError(t, j.Close())
 
 	j = openJournal(t, dir, journal.Serve)

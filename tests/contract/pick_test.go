@@ -88,6 +88,7 @@ func TestAgyIsNeverPickedForAnyTier(t *testing.T) {
 		choice := runner.Pick(runner.Demand{Tier: tier, Order: []string{"agy"}}, facts(t, set, agents))
 		require.Empty(t, choice.Runner, tier)
 		require.Len(t, choice.Skipped, 1)
+		require.Contains(t, choice.Skipped[0].Reason, "not safe for "+tier.String()+": ", "and nothing else keeps it away")
 	}
 }
 

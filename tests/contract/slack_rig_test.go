@@ -1,6 +1,7 @@
 package contract_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -44,6 +45,13 @@ func slackRules() tiers.Rules {
 // slackLate closes the circle of gate, outbox and adapter.
 type slackLate struct{ bridge.Sender }
 
+func (l *slackLate) Report(ctx context.Context, job ask.Job, p ask.Progress) error {
+	if reporter, can := l.Sender.(bridge.Reporter); can {
+		return reporter.Report(ctx, job, p)
+	}
+	return nil
+}
+
 // slackRig is a bot that serves the fake.
 type slackRig struct {
 	t        *testing.T
@@ -53,8 +61,10 @@ type slackRig struct {
 	delegate *delegate
 	log      *house.Printed
 	late     *slackLate
-	worker   *bridge.Worker
-	intake   slack.Intake // nil: the gate
+	outbox   *bridge.Outbox
+	reports  time.Duration // until the first report on the progress; 0: as in real
+	rhythm   time.Duration // between two reports; 0: as the first
+	intake   slack.Intake  // nil: the gate
 	stop     func()
 }
 
@@ -92,12 +102,7 @@ func slackBot(t *testing.T, fake *slackfake.Server, dir string, d *delegate) *sl
 	gate, err := bridge.NewGate(book(slackRules()), j, out)
 	require.NoError(t, err)
 	r.intake = gate
-	redactor, err := secret.NewRedactor(secret.New("key-sentinel-0001"))
-	require.NoError(t, err)
-	r.worker, err = bridge.NewWorker(bridge.WorkerConfig{
-		Book: book(slackRules()), Journal: j, Delegate: d, Outbox: out, Secrets: redactor, Parallel: 4, Log: log,
-	})
-	require.NoError(t, err)
+	r.outbox = out
 	r.adapter = r.adapt(r.intake)
 	return r
 }
@@ -113,13 +118,27 @@ func (r *slackRig) adapt(intake slack.Intake) *slack.Adapter {
 	return a
 }
 
+func (r *slackRig) worker() *bridge.Worker {
+	r.t.Helper()
+	redactor, err := secret.NewRedactor(secret.New("key-sentinel-0001"))
+	require.NoError(r.t, err)
+	w, err := bridge.NewWorker(bridge.WorkerConfig{
+		Book: book(slackRules()), Journal: r.journal, Delegate: r.delegate, Outbox: r.outbox, Secrets: redactor, Parallel: 4,
+		Log:         slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		ReportAfter: r.reports, ReportEvery: cmp.Or(r.rhythm, r.reports),
+	})
+	require.NoError(r.t, err)
+	return w
+}
+
 // serve lets the bot work until the test, or stop, ends it.
 func (r *slackRig) serve() *slackRig {
 	r.t.Helper()
+	worker := r.worker()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 2)
 	go func() { done <- r.adapter.Run(ctx) }()
-	go func() { done <- r.worker.Serve(ctx) }()
+	go func() { done <- worker.Serve(ctx) }()
 	closing := r.stop
 	r.stop = sync.OnceFunc(func() {
 		cancel()

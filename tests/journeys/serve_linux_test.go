@@ -1,11 +1,15 @@
 package journeys_test
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -115,17 +119,70 @@ func TestServeAnswersOnBothPlatforms(t *testing.T) {
 	require.NotContains(t, a.err.String()+a.out.String(), slackfake.BotToken)
 }
 
+// slow lets a stand-in answer everybody, after so many seconds.
+func (w *town) slow(seconds int) {
+	slow := w.Program("bin/standin", fmt.Sprintf("#!/bin/sh\nsleep %d\necho the answer\n", seconds))
+	w.Install(house.StandIn{Name: "standin", Binary: slow})
+	for tier, match := range map[string]string{
+		"guest": "match:\n  discord:\n    - {guild: \"" + guildID + "\", channels: [\"" + channelID + "\"], anyone: true}\n",
+		"team":  "match:\n  slack:\n    - {workspace: " + slackfake.HomeTeam + ", users: [" + memberID + "]}\n",
+	} {
+		w.Write("manifests/tiers/"+tier+".yaml", "tier: "+tier+"\n"+match+"policy: {mode: read-only, network: none, runners: [standin]}\n")
+	}
+}
+
+// What a killed bot showed of its work does not stay beside the answer.
+func TestProgressOfAKilledBotIsGoneAfterTheAnswer(t *testing.T) {
+	w := newTown(t)
+	w.slow(7)
+	a := w.serve(t)
+	inDiscord, inSlack := w.asks("what is it?")
+	const working = "Working on it: standin, "
+	eventually(t, "no progress in Discord", func() bool {
+		got := w.discord.Posted(inDiscord)
+		return len(got) == 1 && strings.HasPrefix(got[0].Content, working)
+	})
+	eventually(t, "no progress in Slack", func() bool {
+		got := w.inSlack(inSlack)
+		return len(got) == 1 && strings.HasPrefix(got[0].Text, working)
+	})
+	require.NoError(t, a.cmd.Process.Kill())
+	a.end()
+	require.Len(t, w.discord.Posted(inDiscord), 1, "it stays where the bot died")
+	w.serve(t)
+	answered := func(text string) bool { return strings.HasPrefix(text, "the answer") }
+	eventually(t, "no answer in Discord, or progress beside it", func() bool {
+		got := w.discord.Posted("")
+		return len(got) == 1 && got[0].Channel == inDiscord && answered(got[0].Content)
+	})
+	eventually(t, "no answer in Slack, or progress beside it", func() bool {
+		got := w.inSlack(inSlack)
+		return len(got) == 1 && answered(got[0].Text)
+	})
+	require.Empty(t, w.discord.Problems())
+}
+
+// An outcome that a platform refuses for good is the operator's to see.
+func TestWhatCannotBeDeliveredIsToldToTheOperator(t *testing.T) {
+	w := newTown(t)
+	w.discord.Fail(discordfake.Rule{Method: "POST", Match: func(path string) bool { return strings.HasSuffix(path, "/messages") },
+		Status: 403, Body: `{"code":50013,"message":"Missing Permissions"}`})
+	a := w.serve(t)
+	w.asks(question)
+	events := func() string { return w.Bot(append(w.flags, "events")...).Out }
+	eventually(t, "the events do not say so", func() bool {
+		return strings.Contains(events(), "not deliverable: post part 1 of 1: discord answered /channels/")
+	})
+	require.Contains(t, events(), "(code 50013: Missing Permissions)")
+	eventually(t, "the metrics do not count it", func() bool {
+		return strings.Contains(w.metrics(t, a), `parlour_outcomes_undeliverable_total{platform="discord"} 1`)
+	})
+	require.Equal(t, 1, strings.Count(a.err.String(), "refuses this outcome for good"))
+}
+
 func TestAQuestionIsAnsweredOnceAlthoughTheBotIsKilled(t *testing.T) {
 	w := newTown(t)
-	slow := w.Program("bin/standin", "#!/bin/sh\nsleep 2\necho the answer\n")
-	w.Install(house.StandIn{Name: "standin", Binary: slow})
-	for _, tier := range []string{"guest", "team"} {
-		text := map[string]string{
-			"guest": "match:\n  discord:\n    - {guild: \"" + guildID + "\", channels: [\"" + channelID + "\"], anyone: true}\n",
-			"team":  "match:\n  slack:\n    - {workspace: " + slackfake.HomeTeam + ", users: [" + memberID + "]}\n",
-		}[tier]
-		w.Write("manifests/tiers/"+tier+".yaml", "tier: "+tier+"\n"+text+"policy: {mode: read-only, network: none, runners: [standin]}\n")
-	}
+	w.slow(2)
 	a := w.serve(t)
 	inDiscord, inSlack := w.asks("what is it?")
 	eventually(t, "the runs did not begin", func() bool {
@@ -149,9 +206,13 @@ func TestServeSaysWhatIsMissing(t *testing.T) {
 	require.Contains(t, got.Err, "slack: off (no app token: none is configured)")
 	require.Contains(t, got.Err, "bot: no chat platform is configured")
 
-	config := h.Write("config.yaml", "discord: {token: {env: DISCORD_TOKEN}}\n")
+	config := h.Write("config.yaml", "discord: {token: {env: DISCORD_TOKEN}, api: \"http://127.0.0.1:1\"}\n")
 	h.Env = append(h.Env, "DISCORD_TOKEN="+discordToken)
-	got = h.Bot("serve", "--config", config)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // where it is not refused it would serve for ever
+	defer cancel()
+	serve := exec.CommandContext(ctx, house.Bot(t), "serve", "--config", config)
+	serve.Env, serve.Dir = h.Env, h.Dir
+	got = house.Run(t, serve)
 	require.Equal(t, 2, got.Code)
 	require.Contains(t, got.Err, "bot: tiers/owner.yaml names nobody: a chat is not served without an owner")
 	require.NotContains(t, got.Err, "sentinel")

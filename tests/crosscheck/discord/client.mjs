@@ -1,5 +1,6 @@
 // discord.js talks to the Discord fake, which was written for another library.
 // It prints one line of JSON for each thing that it saw, and ends on "bye".
+import { once } from "node:events";
 import { Client, Events, GatewayIntentBits, MessageFlags, Options, Partials } from "discord.js";
 
 const [api, token] = process.argv.slice(2);
@@ -71,9 +72,16 @@ async function answer(message) {
   const thread = await message.startThread({ name: "a thread", autoArchiveDuration: 1440 });
   const sent = await thread.send({ content: "an answer", nonce: "n-" + message.id, enforceNonce: true, flags: MessageFlags.SuppressEmbeds });
   const again = await thread.send({ content: "an answer", nonce: "n-" + message.id, enforceNonce: true, flags: MessageFlags.SuppressEmbeds });
+  const changed = once(client, Events.MessageUpdate);
   await sent.edit({ content: "an edited answer" });
+  const [, now] = await changed;
+  const gone = once(client, Events.MessageDelete);
+  const extra = await thread.send({ content: "working on it" });
+  await extra.delete();
+  const [dead] = await gone;
+  const refusal = await message.delete().then(() => 0, (error) => error.code);
   const held = await thread.messages.fetch({ limit: 10 });
-  say("answered", { thread: thread.id, parent: thread.parentId, same: sent.id === again.id, held: [...held.values()].map((m) => m.content) });
+  say("answered", { thread: thread.id, parent: thread.parentId, same: sent.id === again.id, held: [...held.values()].map((m) => m.content), changed: now.content, gone: dead.id === extra.id, refusal });
 }
 
 client.login(token).catch(fail);

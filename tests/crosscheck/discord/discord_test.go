@@ -37,6 +37,9 @@ type line struct {
 	Replayed, Guilds, Code, Status                         int
 	Held                                                   []string
 	User                                                   string
+	Changed                                                string
+	Gone                                                   bool
+	Refusal                                                int
 }
 
 // client is a running discord.js.
@@ -142,6 +145,9 @@ func TestDiscordJSIsServedByTheFake(t *testing.T) {
 	require.Equal(t, channel, answered.Parent)
 	require.True(t, answered.Same, "the same nonce gives the same message")
 	require.Equal(t, []string{"an edited answer"}, answered.Held)
+	require.Equal(t, "an edited answer", answered.Changed, "an edit is an event")
+	require.True(t, answered.Gone, "and so is a deletion")
+	require.Equal(t, 50013, answered.Refusal, "what others said is not the bot's to delete")
 	require.Equal(t, []string{"\U0001F440"}, c.fake.Reactions(id))
 
 	c.fake.Say(fake.Said{Channel: channel, Author: person, Content: "between people"})

@@ -25,6 +25,12 @@ app.event('app_mention', async ({ event, body, client }) => {
     metadata: { event_type: 'crosscheck', event_payload: { part: 0 } },
   });
   await client.chat.update({ channel: said.channel, ts: said.ts, text: 'from bolt, edited' });
+  const extra = await client.chat.postMessage({ channel: event.channel, thread_ts: event.ts, text: 'working on it' });
+  const gone = await client.chat.delete({ channel: extra.channel, ts: extra.ts });
+  assert.equal(gone.ts, extra.ts);
+  await assert.rejects(client.chat.delete({ channel: extra.channel, ts: extra.ts }), /message_not_found/);
+  await assert.rejects(client.chat.delete({ channel: event.channel, ts: event.ts }), /cant_delete_message/);
+  await assert.rejects(client.chat.update({ channel: event.channel, ts: event.ts, text: 'x' }), /cant_update_message/);
   const thread = await client.conversations.replies({ channel: event.channel, ts: event.ts, include_all_metadata: true });
   assert.equal(thread.messages.at(-1).metadata.event_type, 'crosscheck');
   await assert.rejects(client.chat.postMessage({ channel: 'C0NOWHERE0', text: 'x' }), /channel_not_found/);

@@ -262,7 +262,7 @@ func (c *Channel) object() map[string]any {
 	if c.Type == PublicThread || c.Type == PrivateThread {
 		o["owner_id"] = "1"
 		o["thread_metadata"] = map[string]any{
-			"archived": false, "locked": false, "auto_archive_duration": 1440, "archive_timestamp": "2020-01-01T00:00:00Z",
+			"archived": c.Archived, "locked": false, "auto_archive_duration": 1440, "archive_timestamp": "2020-01-01T00:00:00Z",
 		}
 	}
 	return o

@@ -65,6 +65,8 @@ func restRoutes() []route {
 		{"GET", at(messages), "", (*desk).getMessages},
 		{"POST", at(messages), "/channels/{channel_id}/messages", (*desk).postMessage},
 		{"PATCH", at(messages + "/" + id), "/channels/{channel_id}/messages/{message_id}", (*desk).editMessage},
+		{"DELETE", at(messages + "/" + id), "", (*desk).deleteMessage},
+		{"PATCH", at("/channels/" + id), "/channels/{channel_id}", (*desk).editChannel},
 		{"POST", at(messages + "/" + id + "/threads"), "/channels/{channel_id}/messages/{message_id}/threads", (*desk).postThread},
 		{"PUT", at(messages + "/" + id + "/reactions/([^/]+)/@me"), "", (*desk).putReaction},
 		{"POST", at("/channels/" + id + "/typing"), "", (*desk).postTyping},
@@ -289,13 +291,56 @@ func (s *desk) editMessage(c call) reply {
 		return s.wrong(c, why)
 	}
 	m := s.find(c.ids[1])
-	if m == nil || m.Author.ID != s.cfg.Bot {
+	switch {
+	case m == nil || m.Channel != c.ids[0]:
 		return refusal(http.StatusNotFound, 10008, "Unknown Message")
+	case m.Author.ID != s.cfg.Bot:
+		return refusal(http.StatusForbidden, 50005, "Cannot edit a message authored by another user")
+	case b.Content != nil && strings.TrimSpace(*b.Content) == "":
+		return refusal(http.StatusBadRequest, 50006, "Cannot send an empty message")
 	}
 	if b.Content != nil {
 		m.Content, m.Body = strings.TrimSpace(*b.Content), string(c.body)
 	}
+	for _, session := range s.sessions {
+		session.dispatch("MESSAGE_UPDATE", s.create(m.said(), session.intents))
+	}
 	return reply{http.StatusOK, s.answer(m)}
+}
+
+// deleteMessage lets the bot delete its own messages; for others it would need a
+// right that it does not have here.
+func (s *desk) deleteMessage(c call) reply {
+	m := s.find(c.ids[1])
+	switch {
+	case m == nil || m.Channel != c.ids[0]:
+		return refusal(http.StatusNotFound, 10008, "Unknown Message")
+	case m.Author.ID != s.cfg.Bot:
+		return refusal(http.StatusForbidden, 50013, "Missing Permissions")
+	}
+	s.drop(m.ID)
+	return reply{http.StatusNoContent, nil}
+}
+
+// editChannel lets the bot close the threads that it has made, and nothing else.
+func (s *desk) editChannel(c call) reply {
+	var b map[string]any
+	ch := s.channels[c.ids[0]]
+	if json.Unmarshal(c.body, &b) != nil {
+		return s.wrong(c, "not a channel")
+	}
+	closed, isBool := b["archived"].(bool)
+	switch {
+	case ch == nil:
+		return refusal(http.StatusNotFound, 10003, "Unknown Channel")
+	case ch.Type != PublicThread || !ch.own || !isBool || len(b) != 1:
+		return refusal(http.StatusForbidden, 50013, "Missing Permissions")
+	}
+	ch.Archived = closed
+	for _, session := range s.sessions {
+		session.dispatch("THREAD_UPDATE", object(ch.object()))
+	}
+	return reply{http.StatusOK, ch.object()}
 }
 
 func (s *desk) postThread(c call) reply {
@@ -316,7 +361,7 @@ func (s *desk) postThread(c call) reply {
 		return refusal(http.StatusBadRequest, 160004, "A thread has already been created for this message")
 	}
 	m.thread = true
-	thread := &Channel{ID: m.ID, Guild: in.Guild, Type: PublicThread, Parent: in.ID, Name: b.Name}
+	thread := &Channel{ID: m.ID, Guild: in.Guild, Type: PublicThread, Parent: in.ID, Name: b.Name, own: true}
 	s.channels[thread.ID] = thread
 	for _, session := range s.sessions {
 		session.dispatch("THREAD_CREATE", object(thread.object()))

@@ -31,6 +31,9 @@ type Channel struct {
 	Type   int
 	Parent string
 	Name   string
+
+	Archived bool // a thread that was closed
+	own      bool // the bot has made it
 }
 
 // The types of channels.
@@ -229,7 +232,32 @@ func (s *world) Reactions(message string) []string {
 func (s *world) Delete(message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.messages = slices.DeleteFunc(s.messages, func(m *Message) bool { return m.ID == message })
+	s.drop(message)
+}
+
+// drop takes a message away and tells every session. The lock must be held.
+func (s *world) drop(message string) {
+	m := s.find(message)
+	if m == nil {
+		return
+	}
+	s.messages = slices.DeleteFunc(s.messages, func(x *Message) bool { return x == m })
+	data := map[string]any{"id": m.ID, "channel_id": m.Channel}
+	if c := s.channels[m.Channel]; c != nil && c.Guild != "" {
+		data["guild_id"] = c.Guild
+	}
+	for _, session := range s.sessions {
+		session.dispatch("MESSAGE_DELETE", object(data))
+	}
+	s.note()
+}
+
+// Archived says whether a thread was closed.
+func (s *world) Archived(thread string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[thread]
+	return c != nil && c.Archived
 }
 
 // Rule is a fault of the REST side. It is used Times times; 0 is for ever.

@@ -109,3 +109,25 @@ func (s *Server) echo(m Message) {
 	}
 	s.Send(s.Event(inner))
 }
+
+// tell is the event that Slack sends about a post that was changed or deleted.
+func (s *Server) tell(m Message, what string) {
+	s.mu.Lock()
+	quiet := s.quiet
+	at := s.nextTS()
+	s.mu.Unlock()
+	if quiet {
+		return
+	}
+	inner := map[string]any{
+		"type": "message", "subtype": what, "hidden": true, "channel": m.Channel, "channel_type": "channel", "ts": at, "event_ts": at,
+	}
+	post := m.json(false)
+	if what == "message_deleted" {
+		inner["deleted_ts"], inner["previous_message"] = m.TS, post
+	} else {
+		post["edited"] = map[string]any{"user": m.User, "ts": at}
+		inner["message"] = post
+	}
+	s.Send(s.Event(inner))
+}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type User struct {
 type Message struct {
 	Channel, TS, Thread, User, BotID, Text string
 	Metadata                               json.RawMessage
+	Edits                                  int // how often it was changed
 }
 
 // Call is one call of the Web API.
@@ -297,6 +299,14 @@ func (s *Workspace) Answers() []Message {
 		}
 	}
 	return out
+}
+
+// Remove takes somebody's message away, as its author can.
+func (s *Workspace) Remove(channel, ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages = slices.DeleteFunc(s.messages, func(m Message) bool { return m.Channel == channel && m.TS == ts })
+	s.changes()
 }
 
 // Acks lists the acknowledgements in their order.

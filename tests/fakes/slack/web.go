@@ -155,7 +155,17 @@ func (s *Server) call(name, token string, form url.Values) object {
 		}
 		return answer
 	case "chat.update":
-		return s.update(form)
+		answer, m := s.update(form)
+		if m.TS != "" {
+			s.tell(m, "message_changed")
+		}
+		return answer
+	case "chat.delete":
+		answer, m := s.delete(form)
+		if m.TS != "" {
+			s.tell(m, "message_deleted")
+		}
+		return answer
 	case "reactions.add":
 		return s.react(form)
 	case "users.info":
@@ -196,23 +206,54 @@ func (s *Workspace) postMessage(form url.Values) (object, Message) {
 	return object{"ok": true, "channel": m.Channel, "ts": m.TS, "message": m.json(false)}, m
 }
 
-func (s *Workspace) update(form url.Values) object {
+func (s *Workspace) update(form url.Values) (object, Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if code := s.unfit(form); code != "" {
-		return failed(code)
+		return failed(code), Message{}
 	}
+	m := s.at(form)
+	switch {
+	case m == nil:
+		return failed("message_not_found"), Message{}
+	case m.BotID != s.cfg.BotID:
+		return failed("cant_update_message"), Message{}
+	}
+	m.Text, m.Edits = form.Get("text"), m.Edits+1
+	if text := form.Get("metadata"); text != "" {
+		m.Metadata = json.RawMessage(text)
+	}
+	s.changes()
+	return object{"ok": true, "channel": m.Channel, "ts": m.TS, "text": m.Text}, *m
+}
+
+func (s *Workspace) delete(form url.Values) (object, Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.channels[form.Get("channel")]; !known {
+		return failed("channel_not_found"), Message{}
+	}
+	m := s.at(form)
+	switch {
+	case m == nil:
+		return failed("message_not_found"), Message{}
+	case m.BotID != s.cfg.BotID:
+		return failed("cant_delete_message"), Message{}
+	}
+	gone := *m
+	s.messages = slices.DeleteFunc(s.messages, func(x Message) bool { return x.Channel == gone.Channel && x.TS == gone.TS })
+	s.changes()
+	return object{"ok": true, "channel": gone.Channel, "ts": gone.TS}, gone
+}
+
+// at finds the message that a call is about. The lock is held.
+func (s *Workspace) at(form url.Values) *Message {
 	for i, m := range s.messages {
 		if m.Channel == form.Get("channel") && m.TS == form.Get("ts") {
-			if m.BotID != s.cfg.BotID {
-				return failed("cant_update_message")
-			}
-			s.messages[i].Text = form.Get("text")
-			s.changes()
-			return object{"ok": true, "channel": m.Channel, "ts": m.TS, "text": form.Get("text")}
+			return &s.messages[i]
 		}
 	}
-	return failed("message_not_found")
+	return nil
 }
 
 // unfit says which limit of Slack a post breaks. The lock is held.
