@@ -61,7 +61,9 @@ func (r *report) claude(line []byte) {
 	r.answer = e.Result
 }
 
-// codex reads one event of --json.
+// codex reads one event of --json. An error that it mends itself, by connecting
+// again, looks like one that it does not; only the end of the turn tells.
+// Guarded by TestDecode and tests/realcli TestCodexCallsAMendedFaultAnError.
 func (r *report) codex(line []byte) {
 	var e struct {
 		Type    string
@@ -76,7 +78,7 @@ func (r *report) codex(line []byte) {
 	case e.Type == "item.completed" && e.Item.Type == "agent_message":
 		r.answer = e.Item.Text
 	case e.Type == "turn.completed":
-		r.ended = true
+		r.ended, r.failed = true, ""
 	case e.Type == "turn.failed":
 		r.ended, r.failed = true, "turn failed: "+e.Error.Message
 	case e.Type == "error":

@@ -19,15 +19,23 @@ func protocols() map[spec.Provider]broker.Protocol {
 
 // gateway opens the model gateway of one run: a token for the program, and the
 // key outside. It gives nil where the policy allows no model.
-func (r *Runner) gateway(ctx context.Context, plan ask.Plan, hooks broker.Hooks) (*broker.Session, error) {
+//
+// It opens none for a prompt that does not name its asker: the provider would
+// hold the operator to account for whatever one person does.
+// Guarded by tests/attacks TestT28NobodyAsksAModelUnnamed.
+func (r *Runner) gateway(ctx context.Context, plan ask.Plan, prompt ask.Prompt, hooks broker.Hooks) (*broker.Session, error) {
 	if plan.Policy.Network() != policy.ModelOnly {
 		return nil, nil
+	}
+	if prompt.Asker == "" {
+		return nil, errors.New("open the model gateway: nobody is named as the asker")
 	}
 	s := r.specs[plan.Choice.Runner]
 	grant, err := broker.For(plan.Policy, plan.Choice.Model, s.OnTheWire(plan.Policy.Tools()))
 	if err != nil {
 		return nil, fmt.Errorf("open the model gateway: %w", err)
 	}
+	grant.Asker, grant.Cache = prompt.Asker, prompt.Cache
 	up := r.cfg.Models[s.Provider]
 	up.Protocol = protocols()[s.Provider]
 	session, err := broker.Open(ctx, up, grant, hooks)

@@ -26,11 +26,15 @@ const indexInside = policy.DocsDir + "/index.sqlite"
 
 // built gives the invocation of the built-in document reader. It gets the
 // question as it was asked: there is no model that could be talked into
-// anything. Outside a sandbox the index is read where it lies.
+// anything. Outside a sandbox the index is read where it lies; where the places of
+// a run lie below a folder of the host, the path starts from the working folder.
 func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) sandbox.Command {
 	at, mounts := indexInside, []sandbox.Mount{{Host: index, Inside: indexInside}}
-	if e.Rung() == policy.RungPlain {
+	switch e.Rung() {
+	case policy.RungPlain:
 		at, mounts = index, nil
+	case policy.RungLandlock:
+		at = ".." + indexInside
 	}
 	return sandbox.Command{
 		Name:   filepath.Base(r.cfg.Self),
@@ -131,6 +135,7 @@ type Preview struct {
 	Argv  []string
 	Env   []string // names
 	Pairs []string // the same with their values; the run's token is not among them
+	Stdin []byte   // the question, where it comes as a file; empty: standard input ends at once
 }
 
 // Preview gives the invocation that Run would start for the plan and prompt.
@@ -144,5 +149,5 @@ func (r *Runner) Preview(ctx context.Context, plan ask.Plan, p ask.Prompt) (Prev
 		name, _, _ := strings.Cut(pair, "=")
 		names = append(names, name)
 	}
-	return Preview{Argv: append([]string{cmd.Path}, cmd.Args...), Env: names, Pairs: cmd.Env}, nil
+	return Preview{Argv: append([]string{cmd.Path}, cmd.Args...), Env: names, Pairs: cmd.Env, Stdin: cmd.Stdin}, nil
 }

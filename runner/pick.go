@@ -16,6 +16,8 @@ type Fact struct {
 	Missing    string // why Path is empty
 	Credential bool   // a key for its provider is configured
 	Barrier    string // why this build cannot drive it; empty: it can
+	Lacks      string // a required flag that the program does not offer; set by Checked
+	Unasked    string // why Checked could not ask the program for its flags
 }
 
 // Demand is what a tier asks of its runner.

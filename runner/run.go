@@ -40,7 +40,7 @@ func (r *Runner) run(ctx context.Context, plan ask.Plan, prompt ask.Prompt) ask.
 	defer stop(nil)
 	life := newLife(plan.Policy.Limits().Stall, func() { stop(errStalled) })
 	defer life.end()
-	session, err := r.gateway(ctx, plan, broker.Hooks{Alive: life.sign, End: stop})
+	session, err := r.gateway(ctx, plan, prompt, broker.Hooks{Alive: life.sign, End: stop})
 	if err != nil {
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"parlour/bridge/ask"
@@ -41,6 +42,16 @@ type Config struct {
 	Handbook fs.FS
 	Index    string // folder for document indexes
 	Engine   *sandbox.Engine
+	// Proof says what is known of the sandbox under a policy from trying to escape
+	// from it. Nil: nothing is known, and nothing is said.
+	Proof func(ctx context.Context, e policy.Effective, require []policy.Clause) Proof
+}
+
+// Proof is what trying to escape from a sandbox has shown.
+type Proof struct {
+	Broken  []policy.Clause // required clauses that did not hold
+	Escapes []string        // the attempts that succeeded against them
+	Note    string          // for the receipt
 }
 
 // Runner implements the bridge's delegate.
@@ -65,11 +76,9 @@ func New(cfg Config) (*Runner, error) {
 	return r, nil
 }
 
-// Choose picks a runner for the tier as Plan would, but for the flags of its
-// program, which only a start can tell. It starts nothing.
-func (r *Runner) Choose(tier ask.Tier) ask.Choice { return r.choose(tier, r.Facts()) }
-
-func (r *Runner) choose(tier ask.Tier, facts map[string]Fact) ask.Choice {
+// Choose picks a runner for the tier as Plan would, by what Facts or Checked
+// found. It starts nothing.
+func (r *Runner) Choose(tier ask.Tier, facts map[string]Fact) ask.Choice {
 	p := r.cfg.Tiers[tier]
 	order, origin := r.cfg.Prefer.order(p.List)
 	choice := Pick(Demand{Tier: tier, Tools: p.Wish.Tools, Models: p.Models, Order: order}, facts)
@@ -96,12 +105,12 @@ func (r *Runner) Plan(ctx context.Context, tier ask.Tier, tried []ask.Skip) (ask
 		facts[t.Runner] = f
 	}
 	for {
-		choice := r.choose(tier, facts)
+		choice := r.Choose(tier, facts)
 		if choice.Runner == "" {
 			return ask.Plan{Choice: choice}, &ask.NoRunnerError{Choice: choice}
 		}
 		s := r.specs[choice.Runner]
-		e, err := r.narrow(ctx, tier, s)
+		e, notes, err := r.narrow(ctx, tier, s)
 		if err != nil {
 			return ask.Plan{Choice: choice}, err
 		}
@@ -110,7 +119,7 @@ func (r *Runner) Plan(ctx context.Context, tier ask.Tier, tried []ask.Skip) (ask
 			return ask.Plan{Choice: choice}, err
 		}
 		if lacks == "" {
-			return ask.Plan{Choice: choice, Policy: e}, nil
+			return ask.Plan{Choice: choice, Policy: e, Notes: notes}, nil
 		}
 		f := facts[choice.Runner]
 		f.Barrier = lacks
@@ -118,18 +127,37 @@ func (r *Runner) Plan(ctx context.Context, tier ask.Tier, tried []ask.Skip) (ask
 	}
 }
 
-// narrow makes the policy of a run. A host without a sandbox serves the
-// built-in handbook reader alone.
-// Guarded by tests/attacks TestNothingButTheHandbookRunsWithoutASandbox.
-func (r *Runner) narrow(ctx context.Context, tier ask.Tier, s spec.Spec) (policy.Effective, error) {
+// narrow makes the policy of a run, and says what the receipt must add. A host
+// without a sandbox that holds serves the built-in handbook reader alone.
+// Guarded by tests/attacks TestNothingButTheHandbookRunsWithoutASandbox and
+// TestAnEscapeRefusesTheRunsThatRelyOnIt.
+func (r *Runner) narrow(ctx context.Context, tier ask.Tier, s spec.Spec) (policy.Effective, []string, error) {
 	wish := r.wish(tier, s)
 	host := r.cfg.Engine.Probe(ctx)
 	e, err := policy.Narrow(wish, host)
+	var notes []string
+	if err == nil && r.cfg.Proof != nil {
+		notes, err = r.cfg.Proof(ctx, e, wish.Require).weigh()
+	}
 	var refused *policy.RefusedError
 	if errors.As(err, &refused) && s.BuiltIn {
-		return policy.BuiltInDocs(wish, host)
+		if bare, berr := policy.BuiltInDocs(wish, host); berr == nil {
+			return bare, notes, nil
+		}
 	}
-	return e, err
+	return e, notes, err
+}
+
+// weigh turns a proof into what the receipt adds, or into a refusal.
+func (p Proof) weigh() ([]string, error) {
+	if len(p.Broken) > 0 {
+		why := "attempts to escape from the sandbox succeeded here: " + strings.Join(p.Escapes, " ")
+		return []string{why}, &policy.RefusedError{Missing: p.Broken, Why: why, Cure: "'bot probe' says more; mend the host and run it again"}
+	}
+	if p.Note != "" {
+		return []string{p.Note}, nil
+	}
+	return nil, nil
 }
 
 // wish is the tier's wish, less what this runner does not need.

@@ -113,6 +113,9 @@ func TestTheQuestionIsNeverFirstAndNeverSplit(t *testing.T) {
 					require.False(t, strings.HasPrefix(strings.TrimPrefix(a, s.PromptFlag), q), "%s: the words of a person never start an argument", name)
 				}
 			}
+			before := strings.Join(append(args, string(cmd.Stdin)), " ")
+			before = before[:strings.LastIndex(before, "FENCE "+q)]
+			require.Contains(t, before, "POLICY", "%s: the policy stands before the words of the person", name)
 			if len(cmd.Stdin) > 0 {
 				require.Zero(t, holding)
 				require.Contains(t, string(cmd.Stdin), "FENCE "+q)

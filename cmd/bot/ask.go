@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -17,23 +16,27 @@ import (
 )
 
 type askCmd struct {
-	As         string `default:"guest" placeholder:"TIER" help:"Tier to ask as: guest, team or owner. It can only lower what you may do."`
+	As         string `placeholder:"TIER" help:"Tier to ask as: guest (the default), team or owner. It can only lower what you may do."`
 	PromptFile string `placeholder:"FILE" help:"Read the question from a file."`
+	Job        string `placeholder:"ID" help:"Answer the question that 'bot accept' took in under this id; who asks and what comes from the journal."`
 	Question   string `arg:"" optional:"" help:"The question."`
 }
 
 // Run asks one question by the way that every question takes: gate, journal,
 // worker, sandbox, delivery.
 func (a *askCmd) Run(ctx context.Context, p *process, c *cli) error {
-	most, err := tiers.Parse(a.As)
-	if err != nil {
-		return bad("--as: %w", err)
-	}
 	origin, err := journal.AskOrigin(time.Now())
 	if err != nil {
 		return err
 	}
-	question, err := a.question()
+	if a.Job != "" {
+		return a.entrusted(ctx, p, c, origin)
+	}
+	most, err := a.most()
+	if err != nil {
+		return err
+	}
+	question, err := readQuestion(a.Question, a.PromptFile)
 	if err != nil {
 		return err
 	}
@@ -52,14 +55,27 @@ func (a *askCmd) Run(ctx context.Context, p *process, c *cli) error {
 	return askExit(ended)
 }
 
-func (a *askCmd) question() (string, error) {
-	if a.PromptFile == "" {
-		return a.Question, nil
+// most reads --as. Without it the question is a guest's.
+func (a *askCmd) most() (tiers.Tier, error) {
+	if a.As == "" {
+		return tiers.Guest, nil
 	}
-	if a.Question != "" {
+	most, err := tiers.Parse(a.As)
+	if err != nil {
+		return tiers.None, bad("--as: %w", err)
+	}
+	return most, nil
+}
+
+// readQuestion gives the question that was typed, or the one in the file.
+func readQuestion(typed, path string) (string, error) {
+	if path == "" {
+		return typed, nil
+	}
+	if typed != "" {
 		return "", bad("give the question or --prompt-file, not both")
 	}
-	file, err := os.Open(a.PromptFile)
+	file, err := os.Open(path)
 	if err != nil {
 		return "", bad("read the question: %w", err)
 	}
@@ -73,28 +89,12 @@ func (a *askCmd) question() (string, error) {
 
 // ask brings the message through the bridge and waits for its outcome.
 func (h *house) ask(ctx context.Context, p *process, c *cli, origin string, m bridge.Message) (ask.Ended, error) {
-	j, err := journal.Open(ctx, journal.Config{Dir: h.state, Origin: origin, Now: time.Now})
+	d, err := h.desk(ctx, origin, p.showEnded(c.JSON))
 	if err != nil {
 		return ask.Ended{}, err
 	}
-	defer func() { _ = j.Close() }()
-	terminal := local.NewTerminal(p.showEnded(c.JSON))
-	outbox, err := bridge.NewOutbox(j, terminal, nil, h.log)
-	if err != nil {
-		return ask.Ended{}, err
-	}
-	book := func() bridge.Rulebook { return h.book }
-	gate, err := bridge.NewGate(book, j, outbox)
-	if err != nil {
-		return ask.Ended{}, err
-	}
-	worker, err := bridge.NewWorker(bridge.WorkerConfig{
-		Book: book, Journal: j, Delegate: h.runner, Outbox: outbox, Secrets: h.secrets, Parallel: 1, Log: h.log,
-	})
-	if err != nil {
-		return ask.Ended{}, err
-	}
-	accepted, err := gate.Accept(ctx, m)
+	defer func() { _ = d.journal.Close() }()
+	accepted, err := d.gate.Accept(ctx, m)
 	if err != nil {
 		return ask.Ended{}, err
 	}
@@ -104,35 +104,40 @@ func (h *house) ask(ctx context.Context, p *process, c *cli, origin string, m br
 	if accepted.Ahead > 0 {
 		p.note("waiting: %d of your questions are ahead", accepted.Ahead)
 	}
-	return serveOne(ctx, worker, terminal, j, accepted.Job)
+	return d.serve(ctx, accepted.Job)
 }
 
-// serveOne works until the one question is answered. A question that is
-// interrupted ends as cancelled, here and in the journal.
-func serveOne(ctx context.Context, w *bridge.Worker, t *local.Terminal, j *journal.Journal, job ask.Job) (ask.Ended, error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	failed := make(chan error, 1)
-	go func() { failed <- w.Serve(ctx) }()
-	select {
-	case ended := <-t.Done():
-		stop()
-		return ended, <-failed
-	case err := <-failed:
-		select {
-		case ended := <-t.Done(): // answered in the same moment
-			return ended, nil
-		default:
-		}
-		if ctx.Err() == nil {
-			return ask.Ended{}, err
-		}
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		cancelled := j.Cancel(context.WithoutCancel(ctx), job.ID, ask.Interrupted)
-		return ask.Ended{}, fmt.Errorf("stopped before there was an answer: %w", errors.Join(err, cancelled))
+// entrusted answers a question that was taken in for another gateway. Nothing
+// on the command line can change who asks or what.
+// Guarded by tests/attacks TestT14NothingButTheJournalSaysWhoAsks.
+func (a *askCmd) entrusted(ctx context.Context, p *process, c *cli, origin string) error {
+	if a.As != "" || a.PromptFile != "" || a.Question != "" {
+		return bad("--job stands alone: who asks and what they ask come from the journal")
 	}
+	h, err := p.open(c)
+	if err != nil {
+		return err
+	}
+	show := p.showEntrusted(c.JSON)
+	d, err := h.desk(ctx, origin, show)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.journal.Close() }()
+	record, err := d.journal.Adopt(ctx, a.Job)
+	switch {
+	case errors.Is(err, journal.ErrUnknown):
+		return bad("no question was taken in under the id %s in %s", a.Job, h.state)
+	case err != nil:
+		return err
+	case record.Ended != nil && record.Job.Origin != origin: // it was read before
+		return errors.Join(show(*record.Ended), askExit(*record.Ended))
+	}
+	ended, err := d.serve(ctx, record.Job)
+	if err != nil {
+		return err
+	}
+	return askExit(ended)
 }
 
 func askExit(ended ask.Ended) error {
@@ -152,6 +157,19 @@ func (p *process) showEnded(asJSON bool) func(ask.Ended) error {
 	}
 	return func(ended ask.Ended) error {
 		p.print("%s\n\n%s", unsigned(ended.Outcome.Text), local.Line(ended))
+		return p.stdout.err
+	}
+}
+
+// showEntrusted shows an outcome to a program that passes it on: the answer alone,
+// and the receipt where people look for what happened.
+func (p *process) showEntrusted(asJSON bool) func(ask.Ended) error {
+	if asJSON {
+		return p.showEnded(true)
+	}
+	return func(ended ask.Ended) error {
+		p.print("%s", ended.Outcome.Text)
+		p.note("%s", local.Line(ended))
 		return p.stdout.err
 	}
 }

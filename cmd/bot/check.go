@@ -31,7 +31,7 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	}
 	origins := map[tiers.Tier]string{}
 	for _, t := range tiers.All() {
-		origins[t] = h.runner.Choose(t).Origin
+		origins[t] = h.runner.Choose(t, h.runner.Facts()).Origin
 	}
 	configuration, folder := h.cfg.file, h.cfg.Manifests
 	if configuration == "" {

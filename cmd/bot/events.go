@@ -101,6 +101,10 @@ func summary(e ask.Event) string {
 		if o, ok := data[ask.Ended](e); ok {
 			return fmt.Sprintf("%s: %s", o.Outcome.Kind, firstLine(o.Outcome.Text))
 		}
+	case ask.EventUndeliverable:
+		if u, ok := data[ask.Undeliverable](e); ok {
+			return "not deliverable: " + strings.Join(strings.Fields(u.Why), " ")
+		}
 	}
 	return e.Kind
 }

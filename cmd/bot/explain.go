@@ -7,22 +7,12 @@ import (
 
 	"parlour/bridge/ask"
 	"parlour/guardrail"
-	"parlour/manifests"
 	"parlour/runner"
 	"parlour/runner/policy"
 	"parlour/tiers"
 )
 
-type explainCmd struct {
-	Platform  string `required:"" enum:"discord,slack" help:"discord or slack."`
-	Workspace string `placeholder:"ID" help:"Discord guild or Slack workspace; leave it out for a direct message on Discord."`
-	Channel   string `required:"" placeholder:"ID" help:"Channel, thread or direct message."`
-	Parent    string `placeholder:"ID" help:"The channel that a thread belongs to."`
-	User      string `required:"" placeholder:"ID" help:"The person's user id."`
-	Direct    bool   `help:"The channel is a direct message."`
-	Bot       bool   `help:"The sender is a bot."`
-	External  bool   `help:"The sender belongs to another organisation."`
-}
+type explainCmd struct{ personFlags }
 
 type explanation struct {
 	Decision   tiers.Decision `json:"decision"`
@@ -44,7 +34,7 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	who, where := e.ids()
+	who, where := e.ids(tiers.Owner)
 	x := explanation{Decision: h.book.Rules.Resolve(who, where)}
 	if x.Decision.Tier != tiers.None {
 		if err := h.preview(ctx, &x); err != nil {
@@ -56,33 +46,6 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	}
 	x.print(p)
 	return nil
-}
-
-// check refuses what cannot be ids: a name would be explained as if it were
-// somebody.
-func (e *explainCmd) check() error {
-	platform := tiers.Platform(e.Platform)
-	for _, channel := range []string{e.Channel, e.Parent} {
-		if err := manifests.CheckIDs(platform, e.Workspace, channel, e.User); err != nil {
-			return badInput{err}
-		}
-	}
-	switch {
-	case platform == tiers.Slack && e.Workspace == "":
-		return bad("--workspace is missing: on Slack an id belongs to a workspace")
-	case platform == tiers.Discord && e.Workspace == "" && !e.Direct:
-		return bad("--workspace is missing; for a direct message say --direct")
-	}
-	return nil
-}
-
-func (e *explainCmd) ids() (tiers.Identity, tiers.Place) {
-	platform, kind := tiers.Platform(e.Platform), tiers.Person
-	if e.Bot {
-		kind = tiers.Bot
-	}
-	return tiers.Identity{Platform: platform, Workspace: e.Workspace, User: e.User, Kind: kind, External: e.External},
-		tiers.Place{Platform: platform, Workspace: e.Workspace, Channel: e.Channel, Parent: e.Parent, Direct: e.Direct, Most: tiers.Owner}
 }
 
 // preview fills in what a question of the decided tier would run.

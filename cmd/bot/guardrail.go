@@ -12,6 +12,7 @@ import (
 
 type guardrailCmd struct {
 	Tier string `required:"" placeholder:"TIER" help:"guest, team or owner."`
+	For  string `default:"sandbox" enum:"sandbox,core" help:"sandbox: the text for the agent inside; core: the text by which an agent outside hands a question on."`
 }
 
 // Run prints the text byte for byte, so that it can be hashed and compared.
@@ -23,6 +24,9 @@ func (g *guardrailCmd) Run(ctx context.Context, p *process, c *cli) error {
 	h, err := p.open(c)
 	if err != nil {
 		return err
+	}
+	if g.For == "core" {
+		return h.printDelegation(ctx, p, c, tier)
 	}
 	plan, err := h.runner.Plan(ctx, tier, nil)
 	if err != nil {

@@ -18,6 +18,7 @@ type invocation struct {
 	Runner  string     `json:"runner"`
 	Argv    []string   `json:"argv,omitempty"`
 	Env     []string   `json:"env,omitempty"`
+	Stdin   string     `json:"stdin,omitempty"` // a file with this; empty: it ends at once
 	Shell   string     `json:"shell,omitempty"`
 	Refused string     `json:"refused,omitempty"`
 }
@@ -36,7 +37,7 @@ func (h *house) invocations(ctx context.Context, p *process, c *cli) error {
 		if err != nil {
 			i.Refused = err.Error()
 		} else {
-			i.Argv, i.Env = shown.Argv, shown.Env
+			i.Argv, i.Env, i.Stdin = shown.Argv, shown.Env, string(shown.Stdin)
 			i.Shell, _ = h.secrets.Redact(runner.ShellLine(shown))
 		}
 		all = append(all, i)
@@ -52,6 +53,9 @@ func (h *house) invocations(ctx context.Context, p *process, c *cli) error {
 		}
 		p.print("  argv: %q", i.Argv)
 		p.print("  environment: %s", i.Env)
+		if i.Stdin != "" {
+			p.print("  standard input, a file: %q", i.Stdin)
+		}
 		p.print("  shell, without a sandbox: %s", i.Shell)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"parlour/runner"
 	"parlour/runner/docs"
 	"parlour/runner/policy"
+	"parlour/runner/probe"
 	"parlour/runner/sandbox/entry"
 )
 
@@ -69,8 +71,10 @@ type cli struct {
 
 	Serve     serveCmd     `cmd:"" help:"Answer on Discord and Slack until stopped."`
 	Ask       askCmd       `cmd:"" help:"Ask a question from this terminal."`
+	Accept    acceptCmd    `cmd:"" help:"Take in a message that another gateway received; print the text for its core agent."`
 	Check     checkCmd     `cmd:"" help:"Check the configuration and the manifests; print every fault."`
 	Runners   runnersCmd   `cmd:"" help:"List every known runner and whether it is safe, installed and usable."`
+	Probe     probeCmd     `cmd:"" help:"Try to escape from the sandbox in every known way, and say what came of it."`
 	Guardrail guardrailCmd `cmd:"" help:"Print the exact policy text of a tier on this host."`
 	Explain   explainCmd   `cmd:"" help:"Explain what somebody may do somewhere, and why."`
 	Events    eventsCmd    `cmd:"" help:"Print what happened, from the journal."`
@@ -86,6 +90,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	if len(args) > 1 && args[1] == runner.Subcommand {
 		return docs.Main(ctx, args[2:], stdout, stderr)
+	}
+	if len(args) > 1 && args[1] == probe.Subcommand {
+		return probe.Main(ctx, args[2:], environ, os.Stdin, stdout, stderr)
 	}
 	p := &process{env: toMap(environ), stdout: &checkedWriter{Writer: stdout}, stderr: stderr}
 	err := p.dispatch(ctx, args)

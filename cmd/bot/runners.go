@@ -21,6 +21,7 @@ type row struct {
 	Runner     string            `json:"runner"`
 	Path       string            `json:"path,omitempty"`
 	Missing    string            `json:"missing,omitempty"`
+	Flags      string            `json:"flags,omitempty"` // a required one that the program lacks, or why it was not asked
 	Provider   string            `json:"provider"`
 	Credential bool              `json:"credential"`
 	Barrier    string            `json:"barrier,omitempty"`
@@ -45,7 +46,7 @@ func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if cmd.Invocation {
 		return h.invocations(ctx, p, c)
 	}
-	facts := h.runner.Facts()
+	facts := h.runner.Checked(ctx)
 	rows := []row{}
 	for _, s := range h.set.Runners() {
 		rows = append(rows, describe(facts[s.Name]))
@@ -54,7 +55,7 @@ func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if c.JSON {
 		picks := []picked{}
 		for _, t := range tiers.All() {
-			choice := h.runner.Choose(t)
+			choice := h.runner.Choose(t, facts)
 			picks = append(picks, picked{t, choice.Runner, choice.Origin, choice.Skipped})
 		}
 		return p.json(map[string]any{"runners": rows, "picks": picks, "sandbox": sandboxOf(host)})
@@ -63,7 +64,7 @@ func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 		return err
 	}
 	for _, t := range tiers.All() {
-		choice := h.runner.Choose(t)
+		choice := h.runner.Choose(t, facts)
 		p.print("\n%s: %s (order from the %s)", t, orNone(choice.Runner), choice.Origin)
 		for _, s := range choice.Skipped {
 			p.print("  skipped %s: %s", s.Runner, s.Reason)
@@ -79,10 +80,23 @@ type sandboxState struct {
 	Landlock int    `json:"landlock"`
 	Why      string `json:"why,omitempty"`
 	Cure     string `json:"cure,omitempty"`
+
+	Absent []absentRung `json:"absent,omitempty"`
+}
+
+// absentRung is a rung that this host does not have.
+type absentRung struct {
+	Rung string `json:"rung"`
+	Why  string `json:"why"`
+	Cure string `json:"cure"`
 }
 
 func sandboxOf(c policy.Capabilities) sandboxState {
-	return sandboxState{Rung: c.Rung.String(), Landlock: c.Landlock, Why: c.Why, Cure: c.Cure}
+	s := sandboxState{Rung: c.Rung.String(), Landlock: c.Landlock, Why: c.Why, Cure: c.Cure}
+	for _, a := range c.Absent {
+		s.Absent = append(s.Absent, absentRung{a.Rung.String(), a.Why, a.Cure})
+	}
+	return s
 }
 
 // String gives the state in one line.
@@ -96,7 +110,7 @@ func (s sandboxState) String() string {
 
 func describe(f runner.Fact) row {
 	r := row{
-		Runner: f.Spec.Name, Path: f.Path, Missing: f.Missing, Provider: string(f.Spec.Provider),
+		Runner: f.Spec.Name, Path: f.Path, Missing: f.Missing, Flags: flags(f), Provider: string(f.Spec.Provider),
 		Credential: f.Credential, Barrier: f.Barrier, Manifest: f.Spec.Origin, Unsafe: map[string]string{},
 	}
 	for _, t := range tiers.All() {
@@ -123,9 +137,23 @@ func table(out io.Writer, rows []row) error {
 	return w.Flush()
 }
 
+// flags says what is wrong with the flags of an installed program.
+func flags(f runner.Fact) string {
+	switch {
+	case f.Lacks != "":
+		return "lacks " + f.Lacks + " (needs " + strings.Join(f.Spec.NeedsFlags, " ") + ")"
+	case f.Unasked != "":
+		return "not asked for its flags: " + f.Unasked
+	}
+	return ""
+}
+
 func installed(r row) string {
-	if r.Path == "" {
+	switch {
+	case r.Path == "":
 		return r.Missing
+	case r.Flags != "":
+		return r.Path + ", " + r.Flags
 	}
 	return r.Path
 }

@@ -60,8 +60,18 @@ func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
 		return err
 	}
 	defer func() { _ = j.Close() }()
+	if err := h.nameAskers(); err != nil {
+		return err
+	}
+	h.sweep()
+	h.engine.Reserve(min(s.Parallel, spares))
+	defer h.engine.Reserve(0)
 	return h.serve(ctx, p, j, on, s.Parallel)
 }
+
+// spares is how many sandboxes wait for the next question of a kind. Each costs
+// the bot a thread and nothing else.
+const spares = 2
 
 // platforms says which chat platforms are on, and why the others are off.
 func (h *house) platforms() (on []tiers.Platform, off []string) {
@@ -94,7 +104,7 @@ func where(ref manifests.Ref) string {
 // fails or ctx ends.
 func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []tiers.Platform, parallel int) error {
 	senders := bridge.Senders{}
-	counted, shown, err := metrics()
+	counted, probed, shown, err := metrics()
 	if err != nil {
 		return err
 	}
@@ -116,7 +126,7 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 		adapters[platform], senders[platform] = a, a
 	}
 	worker, err := bridge.NewWorker(bridge.WorkerConfig{
-		Book: book, Journal: j, Delegate: h.runner, Outbox: outbox, Secrets: h.secrets, Parallel: parallel, Grace: grace, Log: h.log,
+		Book: book, Journal: j, Delegate: h.runner, Outbox: outbox, Secrets: h.secrets, Aliases: h.aliases, Parallel: parallel, Grace: grace, Log: h.log,
 	})
 	if err != nil {
 		return err
@@ -133,8 +143,12 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 		group.Go(func() error { return ended(ctx, string(platform), a.Run(ctx)) })
 	}
 	if listener != nil {
-		group.Go(func() error { return health(ctx, p, listener, adapters, shown) })
+		group.Go(func() error { return health(ctx, p, listener, adapters, h.proofs, shown) })
 	}
+	group.Go(func() error {
+		h.proofs.prove(ctx, p, probed)
+		return nil
+	})
 	p.note("serving %s; tiers: %d rules", platformNames(on), h.rules())
 	return group.Wait()
 }
@@ -174,7 +188,7 @@ func ended(ctx context.Context, part string, err error) error {
 
 // health answers /healthz, /readyz and /metrics on a listener of its own. Ready means that
 // every platform that is on is connected; what is not says why.
-func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.Platform]adapter, metrics http.Handler) error {
+func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.Platform]adapter, proofs *proofs, metrics http.Handler) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /metrics", metrics)
@@ -191,6 +205,7 @@ func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.
 			}
 			lines = append(lines, fmt.Sprintf("%s: %s", platform, why))
 		}
+		lines = append(lines, "sandbox: "+proofs.String())
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
 	})

@@ -13,6 +13,8 @@ import (
 	"parlour/manifests"
 	"parlour/runner"
 	"parlour/runner/broker"
+	"parlour/runner/policy"
+	"parlour/runner/probe"
 	"parlour/runner/sandbox"
 	"parlour/runner/spec"
 	"parlour/tiers"
@@ -26,7 +28,12 @@ type house struct {
 	runner  *runner.Runner
 	book    bridge.Rulebook
 	secrets secret.Redactor
+	aliases aliases // set by nameAskers
 	state   string
+	self    string // absolute path of the bot's own program
+	temp    string // absolute path of the temporary folder
+	engine  *sandbox.Engine
+	proofs  *proofs
 	log     *slog.Logger
 }
 
@@ -79,10 +86,12 @@ func (p *process) runner(h *house) (*runner.Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the temporary folder: %w", err)
 	}
-	engine, err := sandbox.New(sandbox.Config{Self: self, Temp: temp})
+	h.self, h.temp = self, temp
+	h.engine, err = sandbox.New(sandbox.Config{Self: self, Temp: temp})
 	if err != nil {
 		return nil, err
 	}
+	h.proofs = &proofs{h: h, reports: map[policy.Rung]probe.Report{}}
 	policies := map[tiers.Tier]runner.TierPolicy{}
 	for _, t := range tiers.All() {
 		if tier, ok := h.set.Tier(t); ok {
@@ -99,7 +108,8 @@ func (p *process) runner(h *house) (*runner.Runner, error) {
 		Self:     self,
 		Handbook: handbook.Handbook(),
 		Index:    filepath.Join(h.state, "docs"),
-		Engine:   engine,
+		Engine:   h.engine,
+		Proof:    h.proofs.of,
 	})
 }
 

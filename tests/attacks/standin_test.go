@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"parlour/tests/house"
 )
 
 // standins are the programs that this test binary can be. It is started under
@@ -18,10 +20,11 @@ import (
 // second binary is needed and nothing depends on the environment.
 func standins() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
-		boxedName:   boxedMain,
-		botName:     botMain,
-		"hunter":    hunt,
-		"container": container,
+		boxedName:         boxedMain,
+		botName:           botMain,
+		"hunter":          hunt,
+		"talks-anthropic": talk,
+		"talks-openai":    talk,
 	}
 }
 
@@ -29,6 +32,7 @@ func standins() map[string]func(args []string) int {
 const plantedValue = "PARLOUR-PLANTED-ENVIRONMENT"
 
 func TestMain(m *testing.M) {
+	house.Become(filepath.Base(os.Args[0]), os.Args[1:])
 	if play, ok := standins()[filepath.Base(os.Args[0])]; ok {
 		os.Exit(play(os.Args[1:]))
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -27,7 +28,7 @@ func TestAGuestAsksWithoutAnyConfiguration(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(got.Out), "\n")
 	receipt := lines[len(lines)-1]
 	rung, _ := h.Sandbox()
-	if rung != "full" {
+	if rung == "none" {
 		rung = "off · " + policy.Unsandboxed
 	}
 	for _, part := range []string{
@@ -36,6 +37,28 @@ func TestAGuestAsksWithoutAnyConfiguration(t *testing.T) {
 	} {
 		require.Contains(t, receipt, part)
 	}
+}
+
+func TestATerminalAsksAsGuestUnlessItSaysOtherwise(t *testing.T) {
+	h := house.New(t)
+	for tier, flags := range map[string][]string{"guest": nil, "team": {"--as", "team"}, "owner": {"--as", "owner"}} {
+		ended := h.Bot(slices.Concat([]string{"ask", "--json"}, flags, []string{question})...).Ended(t)
+		require.Equal(t, ask.Answered, ended.Outcome.Kind, tier)
+		require.Equal(t, tier, ended.Receipt.Tier.String())
+	}
+}
+
+func TestNoRunnerIsShownTheBotsState(t *testing.T) {
+	h := house.New(t)
+	h.Write("manifests/runners/reader.yaml", "name: reader\nbinaries: [reader]\nprovider: none\nsafe: {}\nprompt: argument\nanswer: text\nread_only: [/nowhere]\n")
+	runners := func(state string) house.Result {
+		return h.Bot("runners", "--manifests", h.Path("manifests"), "--state", state)
+	}
+	got := runners("/nowhere/state")
+	require.Equal(t, 2, got.Code, got.Out)
+	require.Contains(t, got.Err, `reader.yaml: read_only holds "/nowhere", which overlaps with /nowhere/state`)
+	got = runners(h.Path("state"))
+	require.Equal(t, 0, got.Code, got.Err)
 }
 
 func TestAnHonestNothingFound(t *testing.T) {
@@ -164,7 +187,8 @@ func TestNoRunnerIsSaidHonestly(t *testing.T) {
 func TestInstalledWithoutAKeyIsSkippedBeforeAnybodyWaits(t *testing.T) {
 	h := house.New(t)
 	for _, name := range []string{"agy", "codex", "claude", "gemini"} {
-		h.Program("bin/"+name, "#!/bin/sh\ntouch "+h.Path("started-"+name)+"\n")
+		h.Program("bin/"+name, "#!/bin/sh\ntouch "+h.Path("started-"+name)+"\n"+
+			"echo --restricted --strict-mcp-config --tools --permission-mode --disable-slash-commands --no-session-persistence\n")
 	}
 	h.Env = []string{"HOME=" + h.Path("home"), "PATH=" + h.Path("bin") + ":/usr/bin:/bin", "XDG_STATE_HOME=" + h.Path("state")}
 	ended := h.Bot("ask", "--json", question).Ended(t)
@@ -186,7 +210,7 @@ func TestInstalledWithoutAKeyIsSkippedBeforeAnybodyWaits(t *testing.T) {
 	require.NotContains(t, got.Out+got.Err, "sentinel")
 	found, err := filepath.Glob(h.Path("started-*"))
 	require.NoError(t, err)
-	require.Empty(t, found, "looking a program up does not start it")
+	require.Empty(t, found, "a program is asked for its flags in the sandbox alone")
 }
 
 func TestPlantedProgramsAreNotPicked(t *testing.T) {

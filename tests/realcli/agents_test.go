@@ -94,6 +94,22 @@ func TestThePlainProgramsTellOfTheirOwner(t *testing.T) {
 	}
 }
 
+// TestCodexCallsAMendedFaultAnError: where codex connects again by itself and
+// the turn then succeeds, its output holds an error all the same. The bot's
+// decoder is made for that.
+func TestCodexCallsAMendedFaultAnError(t *testing.T) {
+	a := agents()[1]
+	p := newPlace(t, a.runner, a.file, mock.Turn{Text: "half of it", Fault: mock.Cut}, mock.Turn{Text: "all of it"})
+	cmd := exec.CommandContext(t.Context(), p.file, "exec", "--json", "--ephemeral", "--skip-git-repo-check", "-c", `model_provider="b"`,
+		"-c", `model_providers.b.name="b"`, "-c", `model_providers.b.base_url="`+p.url+`/v1"`, "-c", `model_providers.b.wire_api="responses"`,
+		"-c", `model_providers.b.env_key="KEY_O"`, "-c", "model_providers.b.stream_max_retries=1", "-m", "gpt-5.4", "what is it?")
+	cmd.Dir, cmd.Env = p.Path("home"), p.Env
+	out, err := cmd.Output()
+	require.NoError(t, err, string(out))
+	require.Equal(t, 2, p.model.Asked())
+	require.Regexp(t, `(?s)\n\{"type":"error","message":"Reconnecting\.\.\. 1/1 .*"type":"agent_message","text":"all of it"\}\}\n\{"type":"turn\.completed",[^\n]*\n$`, string(out))
+}
+
 func TestAClaudeThatIsTooOldIsPassedOver(t *testing.T) {
 	p := newPlace(t, "claude", "claude-too-old/claude", mock.Turn{Text: "never asked for"})
 	ended, _ := p.ask(t, "what is it?")
