@@ -127,6 +127,20 @@ func (r *Runner) Plan(ctx context.Context, tier ask.Tier, tried []ask.Skip) (ask
 	}
 }
 
+// Warm makes the sandbox of the tier's next run in advance, where the engine
+// keeps any. What it cannot plan or make, the run itself says.
+func (r *Runner) Warm(ctx context.Context, tier ask.Tier) error {
+	plan, err := r.Plan(ctx, tier, nil)
+	if err != nil {
+		return err
+	}
+	command, err := r.command(ctx, plan, ask.Prompt{Policy: "p", Question: "q", Fenced: "q"}, "t")
+	if err != nil {
+		return err
+	}
+	return r.cfg.Engine.Warm(ctx, plan.Policy, command)
+}
+
 // narrow makes the policy of a run, and says what the receipt must add. A host
 // without a sandbox that holds serves the built-in handbook reader alone.
 // Guarded by tests/attacks TestNothingButTheHandbookRunsWithoutASandbox and

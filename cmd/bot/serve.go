@@ -69,6 +69,16 @@ func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
 	return h.serve(ctx, p, j, on, s.Parallel)
 }
 
+// warm makes the first sandbox of each tier before anybody asks. Where that fails
+// the first question says why.
+func (h *house) warm(ctx context.Context) {
+	for _, t := range tiers.All() {
+		if err := h.runner.Warm(ctx, t); err != nil && ctx.Err() == nil {
+			h.log.Debug("make a sandbox in advance", "tier", t, "err", err)
+		}
+	}
+}
+
 // spares is how many sandboxes wait for the next question of a kind. Each costs
 // the bot a thread and nothing else.
 const spares = 2
@@ -145,6 +155,10 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	if listener != nil {
 		group.Go(func() error { return health(ctx, p, listener, adapters, h.proofs, shown) })
 	}
+	group.Go(func() error {
+		h.warm(ctx)
+		return nil
+	})
 	group.Go(func() error {
 		h.proofs.prove(ctx, p, probed)
 		return nil

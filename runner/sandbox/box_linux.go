@@ -71,7 +71,7 @@ func (e *Engine) onRung(ctx context.Context, j job) (launch, error) {
 			return launch{}, &StartError{stepGroup, err}
 		}
 		// The view of groups begins at the run's own, so it is made there.
-		l.group, l.ended, l.spaces = g, func() { _ = g.leave() }, l.spaces&^unix.CLONE_NEWCGROUP
+		l.group, l.ended, l.spaces = g, g.leave, l.spaces&^unix.CLONE_NEWCGROUP
 	}
 	l.steps = j.plan()
 	return l, nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +23,7 @@ type group struct {
 	dirs  []string
 	joins []*os.File // what the child writes itself into
 	gone  func(bool)
+	left  sync.Once
 }
 
 // open makes the run's groups below the bot's own, and sets the limits.
@@ -34,15 +36,18 @@ func (h hierarchies) open(p *presence, l policy.Limits) (*group, error) {
 	for _, place := range h.places() {
 		dir := filepath.Join(place, name)
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return nil, errors.Join(err, g.leave())
+			g.leave()
+			return nil, err
 		}
 		g.dirs = append(g.dirs, dir)
 		if err := h.limit(place, dir, l); err != nil {
-			return nil, errors.Join(err, g.leave())
+			g.leave()
+			return nil, err
 		}
 		join, err := os.OpenFile(filepath.Join(dir, "cgroup.procs"), os.O_WRONLY, 0)
 		if err != nil {
-			return nil, errors.Join(err, g.leave())
+			g.leave()
+			return nil, err
 		}
 		g.joins = append(g.joins, join)
 	}
@@ -85,19 +90,22 @@ func ifThere(err error) error {
 	return err
 }
 
-// leave gives the groups back. Nobody is left in them: the run is over. What
-// cannot be removed now is swept by the next start of a bot.
-func (g *group) leave() error {
-	var errs []error
-	for _, f := range g.joins {
-		_ = f.Close() // closed already, where the child has begun
+// leave gives the groups back, once. Nobody is left in them: the run is over.
+// What cannot be removed now is swept by the next start of a bot.
+func (g *group) leave() {
+	if g == nil {
+		return
 	}
-	for _, dir := range g.dirs {
-		errs = append(errs, removeGroup(dir))
-	}
-	err := errors.Join(errs...)
-	g.gone(err == nil)
-	return err
+	g.left.Do(func() {
+		gone := true
+		for _, f := range g.joins {
+			_ = f.Close() // closed already, where the child has begun
+		}
+		for _, dir := range g.dirs {
+			gone = removeGroup(dir) == nil && gone
+		}
+		g.gone(gone)
+	})
 }
 
 // removeGroup removes a group, whose last processes may still be leaving it.

@@ -19,6 +19,9 @@ import (
 // made may be another since.
 const spareLife = 10 * time.Minute
 
+// refillAfter is how long after the start of a run its successor's box is made.
+const refillAfter = 100 * time.Millisecond
+
 // mostKinds bounds how many kinds of runs have spare boxes.
 const mostKinds = 8
 
@@ -29,6 +32,8 @@ type pool struct {
 	size    int                 // of each kind; 0: none are made
 	waiting map[string][]*spare // by kind
 	kinds   []string            // of waiting, the latest last
+	planned map[string]bool     // kinds that will be refilled
+	quit    chan struct{}       // closed when boxes are kept no more
 	making  sync.WaitGroup
 }
 
@@ -42,7 +47,10 @@ type spare struct {
 // that the next one starts at once. 0 keeps none, and ends those that wait.
 func (e *Engine) Reserve(n int) {
 	e.pool.mu.Lock()
-	e.pool.size = n
+	if e.pool.size > 0 {
+		close(e.pool.quit)
+	}
+	e.pool.size, e.pool.quit = n, make(chan struct{})
 	e.pool.mu.Unlock()
 	if n == 0 {
 		e.Flush()
@@ -139,15 +147,25 @@ func (p *pool) take(kind string) *spare {
 	return spares[0]
 }
 
-// refill makes what is missing of a kind, beside the run that needed it.
+// refill makes what is missing of a kind, a little later: the run that has just
+// begun should have the machine to itself.
 func (p *pool) refill(ctx context.Context, e *Engine, kind string, j job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if kind == "" || p.size == 0 {
+	if kind == "" || p.size == 0 || p.planned[kind] {
 		return
 	}
-	ctx = context.WithoutCancel(ctx)
+	if p.planned == nil {
+		p.planned = map[string]bool{}
+	}
+	p.planned[kind] = true
+	ctx, quit := context.WithoutCancel(ctx), p.quit
 	p.making.Go(func() {
+		select {
+		case <-time.After(refillAfter):
+		case <-quit:
+		}
+		p.unplan(kind)
 		for p.lacks(kind) {
 			s, err := e.prepare(ctx, j)
 			if err != nil || !p.put(kind, s) {
@@ -155,6 +173,12 @@ func (p *pool) refill(ctx context.Context, e *Engine, kind string, j job) {
 			}
 		}
 	})
+}
+
+func (p *pool) unplan(kind string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.planned, kind)
 }
 
 func (p *pool) lacks(kind string) bool {

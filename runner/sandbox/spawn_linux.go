@@ -142,6 +142,7 @@ func (l *life) live() {
 		l.kill(pid)
 	}
 	l.run.setKill(nil)
+	go l.group.leave() // nobody is in it any more, and the output takes its own time
 	<-l.ready
 	l.finish(killed)
 	l.run.setEnd(reap(pid))

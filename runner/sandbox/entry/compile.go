@@ -142,6 +142,8 @@ func (c *compiler) listen(port uint64) {
 	part := c.words(uint64(c.bytes(string(rune(Passing)))), one)
 	message := c.words(0, 0, uint64(part), one, uint64(control), 3*8, 0)
 	c.add(syscall.SYS_SOCKET, syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC).giving(socket)
+	// On a host's own loopback the connections of the run before still count.
+	c.add(syscall.SYS_SETSOCKOPT, 0, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, c.words(one), 4).on(socket)
 	c.add(syscall.SYS_BIND, 0, where, 16).on(socket)
 	c.add(syscall.SYS_LISTEN, 0, 128).on(socket)
 	c.add(syscall.SYS_SENDMSG, uintptr(c.frame.Status), message, 0).exactly(one)
