@@ -3,11 +3,12 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME   ?= 60s
 TESTFLAGS  ?=
+MUTANTS    ?=
 # Most tests wait for something, so more of them run at a time than there are cores.
 PARALLEL    = -parallel 8
 BOT         = $(CURDIR)/bin/bot
 
-.PHONY: check lint test race fuzz bench build golden
+.PHONY: check lint test race fuzz mutants bench benchmarks build golden
 
 # Everything that a change must pass.
 check: lint test
@@ -37,7 +38,17 @@ fuzz:
 		CGO_ENABLED=0 go test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) "$$(dirname $$file)" </dev/null || exit 1; \
 	done
 
-bench:
+# Removes one safety line after the other: a test must turn red each time.
+# MUTANTS=EXPRESSION tries those whose names match.
+mutants:
+	go run ./tests/mutants -run '$(MUTANTS)'
+
+# What the sandbox costs, against bars; needs bubblewrap to compare with.
+bench: build
+	CGO_ENABLED=0 go run ./tests/bench
+
+# The benchmarks of single packages.
+benchmarks:
 	CGO_ENABLED=0 go test -run='^$$' -bench=. -benchmem ./...
 
 # The static binary. -buildvcs=false and -trimpath: the same source gives the

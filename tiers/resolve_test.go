@@ -59,4 +59,7 @@ func TestPlaceLowersAndNeverRaises(t *testing.T) {
 	someone := Identity{Platform: Discord, User: "7", Kind: Person}
 	require.Equal(t, Guest, NewRules([]Rule{guest}, []Cap{high}).Resolve(someone, at).Tier)
 	require.Equal(t, None, NewRules([]Rule{guest}, []Cap{high, low}).Resolve(someone, at).Tier)
+	owner := Rule{Tier: Owner, Platform: Discord, Users: []string{"7"}}
+	at.Most = Guest
+	require.Equal(t, Guest, NewRules([]Rule{owner}, []Cap{high}).Resolve(someone, at).Tier, "a cap opens no place")
 }

@@ -1,0 +1,36 @@
+package main
+
+func ofTheCommands() []mutant {
+	return []mutant{
+		{"a terminal asks as guest",
+			"cmd/bot/ask.go", `return tiers.Guest, nil`, `return tiers.Owner, nil`,
+			"tests/journeys", "TestATerminalAsksAsGuestUnlessItSaysOtherwise"},
+		{"a job's id stands alone",
+			"cmd/bot/ask.go", `if a.As != "" || a.PromptFile != "" || a.Question != "" {`, `if false {`,
+			attacks, "TestT14NothingButTheJournalSaysWhoAsks"},
+		{"a core agent is no owner",
+			"cmd/bot/accept.go", `who, where := a.ids(tiers.Team)`, `who, where := a.ids(tiers.Owner)`,
+			attacks, "TestT14NothingButTheJournalSaysWhoAsks"},
+		{"a secret that others know is refused",
+			"cmd/bot/asker.go", `case info.Mode().Perm()&0o077 != 0:`, `case false:`,
+			attacks, "TestT28ASecretThatOthersKnowIsRefused"},
+		{"an asker's name needs the secret",
+			"cmd/bot/asker.go", `mac := hmac.New(sha256.New, []byte(a.key.Reveal()))`, `mac := hmac.New(sha256.New, nil)`,
+			attacks, "TestT28EachAskerHasOneNameAtTheProvider"},
+		{"the secret of the names is cut out of answers",
+			"cmd/bot/asker.go", `secret.NewRedactor(append(h.cfg.secrets(), key)...)`, `secret.NewRedactor(h.cfg.secrets()...)`,
+			attacks, "TestT28TheSecretIsCutOutOfAnswers"},
+		{"nothing moves the terminal's cursor",
+			"cmd/bot/print.go", `return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)`, `return unicode.In(r, unicode.Zl, unicode.Zp)`,
+			"tests/journeys", "TestNothingPrintedReachesTheTerminalRaw"},
+		{"an answer prints no receipt of its own",
+			"cmd/bot/ask.go", `lines[i] = "> " + line`, `lines[i] = line`,
+			attacks, "TestAnAnswerPrintsNoReceiptOfItsOwn"},
+		{"a chat has an owner",
+			"cmd/bot/serve.go", `case h.book.Rules.Count(tiers.Owner) == 0:`, `case false:`,
+			"tests/journeys", "TestServeSaysWhatIsMissing"},
+		{"no runner is shown the bot's state",
+			"cmd/bot/wire.go", `if err := cfg.Against(set, h.state); err != nil {`, `if err != nil {`,
+			"tests/journeys", "TestNoRunnerIsShownTheBotsState"},
+	}
+}

@@ -1,0 +1,62 @@
+package main
+
+func ofTheGuardrail() []mutant {
+	return []mutant{
+		{"nothing is rendered where nothing may run",
+			"guardrail/policy.go", `if tier == tiers.None || e.Rung() == policy.RungNone || e.Mode() == policy.ModeNone {`, `if tier == tiers.None {`,
+			"tests/claims", "TestNothingIsRenderedWhereNothingMayRun"},
+		{"what the host does not enforce is said",
+			"guardrail/policy.go", `if e.Level(c) == policy.Enforced {`, `if true {`,
+			"tests/claims", "TestPolicyTextIsGolden"},
+		{"a question cannot hold its marker",
+			"guardrail/fence.go", `if strings.Contains(text, marker) {`, `if false {`,
+			"guardrail", "FuzzFence"},
+		{"a marker cannot be guessed",
+			"guardrail/fence.go", `if !goodMarker.MatchString(marker) {`, `if false {`,
+			"guardrail", "TestWeakMarkersAreRefused"},
+		{"every line of a question is quoted",
+			"guardrail/fence.go", `func(b string) string { return b + quote }`, `func(b string) string { return b }`,
+			"guardrail", "FuzzFence"},
+		{"every kind of line of a question is quoted",
+			"guardrail/fence.go", `"[\n\r\v\f\u0085\u2028\u2029]"`, `"[\n]"`,
+			"guardrail", "FuzzFence"},
+		{"a marker parts no secret",
+			"guardrail/screen.go", `for s.Marker != "" && strings.Contains(text, s.Marker) {`, `for false {`,
+			"guardrail", "TestScreen"},
+		{"secrets are cut out of answers",
+			"guardrail/screen.go", `text, n := s.Secret.Redact(text)`, `n := 0`,
+			"guardrail", "TestScreen"},
+		{"no escape sequence is shown",
+			"guardrail/screen.go", `text = escape.ReplaceAllString(text, "")`, `_ = escape`,
+			"guardrail", "TestPlain"},
+		{"nothing turns the direction of reading",
+			"guardrail/screen.go", `case unicode.In(r, unicode.Cc, unicode.Cf):`, `case unicode.In(r, unicode.Cc):`,
+			"guardrail", "TestPlain"},
+		{"a delegated command is one line",
+			"guardrail/delegation.go", `|| strings.ContainsAny(d.Job+d.Command, "\r\n") {`, `|| strings.ContainsAny(d.Job, "\r\n") {`,
+			"tests/claims", "TestNothingIsDelegatedWithoutATierAPolicyOrOneLine"},
+	}
+}
+
+func ofTheSecrets() []mutant {
+	return []mutant{
+		{"a secret does not print itself",
+			"guardrail/secret/value.go", `_, _ = fmt.Fprint(f, mask)`, `_, _ = fmt.Fprint(f, v.content)`,
+			"guardrail/secret", "TestValueNeverPrintsItsContent"},
+		{"a secret is not written as JSON",
+			"guardrail/secret/value.go", `return []byte(mask), nil`, `return []byte(v.content), nil`,
+			"guardrail/secret", "TestValueNeverPrintsItsContent"},
+		{"a secret is not logged",
+			"guardrail/secret/value.go", `slog.StringValue(mask)`, `slog.StringValue(v.content)`,
+			"guardrail/secret", "TestValueNeverPrintsItsContent"},
+		{"a secret is found at every alignment of base64",
+			"guardrail/secret/redactor.go", `for shift := range 3 {`, `for shift := range 1 {`,
+			"guardrail/secret", "TestRedactsEveryEncoding"},
+		{"a secret is found with blanks in it",
+			"guardrail/secret/redactor.go", `if unicode.IsSpace(r) ||`, `if`,
+			"guardrail/secret", "TestRedactsEveryEncoding"},
+		{"the shapes of credentials are known",
+			"guardrail/secret/redactor.go", `cuts := shapes(text)`, `cuts := shapes("")`,
+			"guardrail/secret", "TestShapes"},
+	}
+}
