@@ -28,7 +28,7 @@ const indexInside = policy.DocsDir + "/index.sqlite"
 // question as it was asked: there is no model that could be talked into
 // anything. Outside a sandbox the index is read where it lies; where the places of
 // a run lie below a folder of the host, the path starts from the working folder.
-func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) sandbox.Command {
+func built(self string, e policy.Effective, p ask.Prompt, index string) sandbox.Command {
 	at, mounts := indexInside, []sandbox.Mount{{Host: index, Inside: indexInside}}
 	switch e.Rung() {
 	case policy.RungPlain:
@@ -37,8 +37,8 @@ func (r *Runner) built(e policy.Effective, p ask.Prompt, index string) sandbox.C
 		at = ".." + indexInside
 	}
 	return sandbox.Command{
-		Name:   filepath.Base(r.cfg.Self),
-		Path:   r.cfg.Self,
+		Name:   filepath.Base(self),
+		Path:   self,
 		Args:   []string{Subcommand, "--index", at, "--", p.Question},
 		Env:    childEnv(spec.Spec{}, nil, nil),
 		Mounts: mounts,

@@ -75,7 +75,7 @@ func (r *Runner) command(ctx context.Context, plan ask.Plan, p ask.Prompt, token
 	if err != nil {
 		return sandbox.Command{}, fmt.Errorf("prepare the handbook: %w", err)
 	}
-	return r.built(plan.Policy, p, index), nil
+	return built(r.cfg.Self, plan.Policy, p, index), nil
 }
 
 // watch starts the command and holds it to the limits of wall clock, silence

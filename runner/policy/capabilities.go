@@ -48,6 +48,10 @@ func (c Capabilities) level(clause Clause, n Network) Level {
 	return None
 }
 
+// processor says how well processor time is limited: for each process, wherever
+// a limit can be set at all.
+func (c Capabilities) processor() Level { return min(c.OpenFiles, Soft) }
+
 // ladder gives the rungs that a run can have, the strongest first.
 func (c Capabilities) ladder() []Capabilities {
 	all := append([]Capabilities{c.alone()}, c.Lower...)

@@ -55,6 +55,12 @@ func (l Limits) validate() error {
 	return nil
 }
 
+// Processor is the processor time of each process, in whole seconds: a run that
+// computes on one processor from its start to its end has no more.
+func (l Limits) Processor() time.Duration {
+	return max(l.Wall.Truncate(time.Second), time.Second)
+}
+
 func (l Limits) list(c Capabilities, n Network) []Limit {
 	limits := []Limit{{"wall clock", l.Wall.String(), Enforced}}
 	if l.Stall > 0 {
@@ -63,6 +69,7 @@ func (l Limits) list(c Capabilities, n Network) []Limit {
 	limits = append(limits,
 		Limit{"answer", Size(l.Answer), Enforced},
 		Limit{"memory", Size(l.Memory), c.Memory},
+		Limit{"processor time", l.Processor().String(), c.processor()},
 		Limit{"scratch space", Size(l.Disk), c.Disk},
 		Limit{"processes", fmt.Sprint(l.Processes), c.ProcessCount},
 		Limit{"open files", fmt.Sprint(l.OpenFiles), c.OpenFiles},

@@ -47,6 +47,8 @@ func limitTrials() []trial {
 		{Attempt: named("memory", "Use more memory than the limit in one process."), limit: "memory", single: true, try: func(p *intruder) said {
 			return refused(useMemory(p))
 		}},
+		{Attempt: named("processor", "Compute for longer than the run may last, in one process."), limit: "processor time", single: true,
+			try: endlessComputing},
 		{Attempt: named("processes", "Start more processes than the limit."), limit: "processes", try: multiply},
 	}
 	for i := range list {
@@ -66,6 +68,18 @@ func hardLimit(resource int, what string) func(*intruder) said {
 		}
 		return said{Why: "its limit is 0"}
 	}
+}
+
+// endlessComputing looks at the limit instead of waiting for it.
+func endlessComputing(*intruder) said {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CPU, &l); err != nil {
+		return refused(err)
+	}
+	if l.Max == unix.RLIM_INFINITY {
+		return did("its processor time is not limited")
+	}
+	return said{Why: "its processor time is limited"}
 }
 
 func openMany(p *intruder) said {

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -110,18 +112,28 @@ func (g *group) leave() {
 
 // removeGroup removes a group, whose last processes may still be leaving it.
 func removeGroup(dir string) error {
-	var err error
-	for range 200 {
-		if err = unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
-			break
-		}
-		end(dir)
-		_ = unix.Nanosleep(&unix.Timespec{Nsec: 5e6}, nil)
+	err := unix.Rmdir(dir)
+	if errors.Is(err, unix.EBUSY) {
+		err = emptyGroup(dir)
 	}
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("remove the group %s: %w", dir, err)
 	}
 	return nil
+}
+
+// emptyGroup ends who is left in a group, for a second at most.
+func emptyGroup(dir string) error {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for range 200 {
+		end(dir)
+		<-again.C
+		if err := unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+	}
+	return unix.EBUSY
 }
 
 // end kills whoever is in a group of a run.
@@ -165,6 +177,44 @@ func removeGroups(places []string, id string) error {
 type hierarchies struct {
 	memory, pids string // version 1
 	unified      string // version 2, with both controllers
+}
+
+// botGroup is where the bot itself goes in version 2: a group there cannot hold
+// processes and hand its controllers on at the same time.
+const botGroup = "parlour-bot"
+
+// share makes the bot's own group of version 2 hand both controllers on, as a
+// service that was delegated its group may. It leaves a group alone in which the
+// bot is not the only one: it could not be emptied. Version 1 needs nothing.
+func (h hierarchies) share(bot int) error {
+	if h.unified == "" {
+		return nil
+	}
+	shared, err := os.ReadFile(filepath.Join(h.unified, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+	if has := strings.Fields(string(shared)); slices.Contains(has, "memory") && slices.Contains(has, "pids") {
+		return nil
+	}
+	members, err := os.ReadFile(filepath.Join(h.unified, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(string(members)) != strconv.Itoa(bot) {
+		return errors.New("the bot is not alone in its control group")
+	}
+	leaf := filepath.Join(h.unified, botGroup)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := set(leaf, "cgroup.procs", strconv.Itoa(bot)); err != nil {
+		return err
+	}
+	if err := set(h.unified, "cgroup.subtree_control", "+memory +pids"); err != nil {
+		return errors.Join(err, set(h.unified, "cgroup.procs", strconv.Itoa(bot)), os.Remove(leaf))
+	}
+	return nil
 }
 
 func (h hierarchies) places() []string {

@@ -34,6 +34,7 @@ func plainSteps(l policy.Limits, cmd Command, root string) []entry.Step {
 		{unix.RLIMIT_FSIZE, l.Disk},
 		{unix.RLIMIT_NOFILE, int64(l.OpenFiles)},
 		{unix.RLIMIT_DATA, l.Memory},
+		{unix.RLIMIT_CPU, int64(l.Processor().Seconds())},
 	} {
 		steps = append(steps, entry.Step{Op: entry.Rlimit, N: r})
 	}

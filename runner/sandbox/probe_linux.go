@@ -26,10 +26,9 @@ func (e *Engine) measure(ctx context.Context, rung policy.Rung) measurement {
 		err = possible(f, rung)
 	}
 	caps := levels(rung, f.landlock, f.root)
-	if err == nil && rung == policy.RungFull && len(f.groups.places()) > 0 {
-		grouped := caps
+	if grouped := caps; err == nil && rung == policy.RungFull && len(f.groups.places()) > 0 {
 		grouped.Memory = policy.Enforced // for the run as a whole
-		if e.rehearse(ctx, grouped) == nil {
+		if f.groups.share(os.Getpid()) == nil && e.rehearse(ctx, grouped) == nil {
 			return measurement{caps: grouped}
 		}
 	}

@@ -79,6 +79,7 @@ func (p rights) limits() {
 		{unix.RLIMIT_FSIZE, l.Disk},
 		{unix.RLIMIT_NOFILE, int64(l.OpenFiles)},
 		{unix.RLIMIT_DATA, l.Memory},
+		{unix.RLIMIT_CPU, int64(l.Processor().Seconds())},
 		{unix.RLIMIT_NPROC, p.processes()},
 	} {
 		p.add(entry.Rlimit, r[:])

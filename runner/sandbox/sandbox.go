@@ -3,8 +3,9 @@
 //
 // The parent turns the policy, facts about the host and the command into a flat
 // list of steps, without doing anything yet. A child performs the list (see
-// package entry) and becomes the program. On the full rung it is started in new
-// namespaces and no process of the engine stays; on the bwrap rung bubblewrap
+// package entry) and becomes the program. On the full rung it is a clone of the
+// bot in new namespaces, no process of the engine stays, and boxes may wait ready
+// for a program of exactly their kind; on the bwrap rung bubblewrap
 // makes namespaces and view, and waits outside; on the Landlock rung there is
 // neither, and a keeper ends what the run leaves. Where the policy allows the
 // model, the child hands out a listening socket before it gives up its rights,

@@ -216,7 +216,7 @@ func (boxedAgent) dialAll(targets []string) any {
 func (boxedAgent) limits() map[string]uint64 {
 	got := map[string]uint64{}
 	for name, r := range map[string]int{"core": unix.RLIMIT_CORE, "file": unix.RLIMIT_FSIZE, "open": unix.RLIMIT_NOFILE,
-		"data": unix.RLIMIT_DATA, "processes": unix.RLIMIT_NPROC, "queue": unix.RLIMIT_MSGQUEUE} {
+		"data": unix.RLIMIT_DATA, "processes": unix.RLIMIT_NPROC, "queue": unix.RLIMIT_MSGQUEUE, "processor": unix.RLIMIT_CPU} {
 		var l unix.Rlimit
 		_ = unix.Getrlimit(r, &l)
 		got[name] = l.Max

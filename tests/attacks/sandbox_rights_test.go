@@ -67,7 +67,7 @@ func TestLimitsHold(t *testing.T) {
 	eff := r.guest(t)
 	l := eff.Limits()
 	require.Equal(t, map[string]uint64{
-		"core": 0, "queue": 0, "file": uint64(l.Disk), "open": uint64(l.OpenFiles), "data": uint64(l.Memory), "processes": uint64(l.Processes),
+		"core": 0, "queue": 0, "file": uint64(l.Disk), "open": uint64(l.OpenFiles), "data": uint64(l.Memory), "processes": uint64(l.Processes), "processor": uint64(l.Wall.Seconds()),
 	}, report[map[string]uint64](t, r, eff, "limits"))
 	require.False(t, report[bool](t, r, eff, "map", itoa(int(l.Memory)+1)))
 	require.True(t, report[bool](t, r, eff, "map", itoa(1<<20)))

@@ -114,6 +114,7 @@ func (c contained) limits(t *testing.T, _ *house.House) {
 		return
 	}
 	f := c.look(t, "around", "limits", c.folder)
+	require.EqualValues(t, 240, f.Processor, "as long as the whole run may last")
 	require.LessOrEqual(t, f.Memory, int64(512<<20))
 	require.Greater(t, f.Memory, int64(256<<20))
 	require.LessOrEqual(t, f.OneFile, int64(8<<20))
@@ -140,6 +141,7 @@ func (f *findings) around(what, folder string) {
 			}
 		}
 	case "limits":
+		f.Processor = processor()
 		f.Memory, f.OpenFiles, f.OneFile, f.Processes = allocate(), openFiles(), oneFile(), fork()
 	}
 }

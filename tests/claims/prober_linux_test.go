@@ -42,6 +42,7 @@ type findings struct {
 	Scratch   int64    // bytes that could be written in all scratch folders together
 	Processes int      // that could be started at once
 	OpenFiles int      // that could be open at once
+	Processor uint64   // seconds that a process may compute
 	Memory    int64    // bytes that one process could get
 	Around    []string // what of the host around it could be read, listed or changed
 	OneFile   int64    // bytes that one file could hold
@@ -134,6 +135,7 @@ func (f *findings) processes() {
 }
 
 func (f *findings) limits() {
+	f.Processor = processor()
 	f.Memory = allocate()
 	f.OpenFiles = openFiles()
 	f.Scratch = fill()
@@ -150,6 +152,13 @@ func allocate() (n int64) {
 		n += step
 	}
 	return n
+}
+
+// processor is how many seconds a process may compute.
+func processor() uint64 {
+	var l unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_CPU, &l)
+	return l.Max
 }
 
 func openFiles() int {

@@ -125,7 +125,8 @@ func limitsHold(t *testing.T, h *house.House) {
 		t.Log("limits are measured without the race detector only: it needs more memory than they leave")
 		return
 	}
-	f := look(t, h, "limits", "memory: 512MiB", "disk: 8MiB", "processes: 40", "open_files: 50")
+	f := look(t, h, "limits", "memory: 512MiB", "disk: 8MiB", "processes: 40", "open_files: 50", "wall: 40s")
+	require.EqualValues(t, 40, f.Processor)
 	require.LessOrEqual(t, f.Memory, int64(512<<20))
 	require.Greater(t, f.Memory, int64(256<<20))
 	require.LessOrEqual(t, f.Scratch, int64(8<<20))

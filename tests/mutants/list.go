@@ -6,6 +6,19 @@ import "slices"
 func mutants() []mutant {
 	return slices.Concat(
 		ofTheWire(), ofTheModel(), ofTheRunner(), ofTheTiers(), ofTheGuardrail(), ofTheSecrets(), ofTheJournal(), ofTheStore(),
-		ofTheBridge(), ofTheManifests(), ofTheRunnerFiles(), ofDiscord(), ofSlack(), ofTheCommands(),
+		ofTheBridge(), ofTheManifests(), ofTheRunnerFiles(),
+		ofTheView(), ofTheCalls(), ofTheRights(), ofTheSecondWall(), ofTheRun(), ofTheRungs(), ofTheMachine(), ofThePolicy(), ofTheProof(), ofDiscord(), ofSlack(), ofTheCommands(),
 	)
+}
+
+// trials lists them all with who runs their tests.
+func trials() []trial {
+	var all []trial
+	for _, m := range mutants() {
+		all = append(all, trial{m, false})
+	}
+	for _, m := range ofTheUsersBox() {
+		all = append(all, trial{m, true})
+	}
+	return all
 }

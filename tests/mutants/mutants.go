@@ -5,6 +5,7 @@
 // It changes no file: the go tool is shown an overlay. It refuses a list that no
 // longer fits the source, so a line cannot be moved out of its sight, and counts
 // nothing as noticed but a failure of the named test, which was green before.
+// Where it runs as root, it runs some of the tests as a user who owns nothing.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/build"
 	"io"
 	"maps"
 	"os"
@@ -34,6 +36,12 @@ type mutant struct {
 	into string // what stands there instead
 	pkg  string // the folder of the test that must turn red
 	test string // its name
+}
+
+// trial is a mutant and who runs its test.
+type trial struct {
+	mutant
+	nobody bool // where the tests run as root, this one runs as a user who owns nothing
 }
 
 // source gives the file with the line changed.
@@ -70,7 +78,7 @@ func run(ctx context.Context, out io.Writer, only string) (survived int, err err
 	if err != nil {
 		return 0, err
 	}
-	list := slices.DeleteFunc(mutants(), func(m mutant) bool { return !match.MatchString(m.name) })
+	list := slices.DeleteFunc(trials(), func(t trial) bool { return !match.MatchString(t.name) })
 	if len(list) == 0 {
 		return 0, fmt.Errorf("no mutant is named like %q", only)
 	}
@@ -83,20 +91,23 @@ func run(ctx context.Context, out io.Writer, only string) (survived int, err err
 	if err != nil {
 		return 0, err
 	}
-	b := bench{root: root, work: work}
+	b := bench{root: root, work: work, privileged: os.Geteuid() == 0}
+	if err := b.furnish(list); err != nil {
+		return 0, err
+	}
 	if err := b.green(ctx, list); err != nil {
 		return 0, err
 	}
-	for _, m := range list {
+	for _, t := range list {
 		begin := time.Now()
-		verdict, err := b.try(ctx, m)
+		verdict, err := b.try(ctx, t)
 		if err != nil {
-			return survived, fmt.Errorf("%s: %w", m.name, err)
+			return survived, fmt.Errorf("%s: %w", t.name, err)
 		}
 		if verdict != killed {
 			survived++
 		}
-		_, _ = fmt.Fprintf(out, "%-8s %-62s %s (%s)\n", verdict, m.name, m.test, time.Since(begin).Round(100*time.Millisecond))
+		_, _ = fmt.Fprintf(out, "%-8s %-62s %s (%s)\n", verdict, t.name, t.test, time.Since(begin).Round(100*time.Millisecond))
 	}
 	_, _ = fmt.Fprintf(out, "killed %d/%d\n", len(list)-survived, len(list))
 	return survived, nil
@@ -109,49 +120,97 @@ const (
 )
 
 // bench is where mutants are tried.
-type bench struct{ root, work string }
+type bench struct {
+	root, work string
+	privileged bool // it is root, so nobody's tests need another user
+}
+
+// nobody owns nothing, as in tests/identity.sh.
+const nobody = 65534
+
+// furnish gives nobody a home and a temporary folder, where the list needs them.
+func (b bench) furnish(list []trial) error {
+	if !b.privileged || !slices.ContainsFunc(list, func(t trial) bool { return t.nobody }) {
+		return nil
+	}
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		return fmt.Errorf("to run tests as another user needs setpriv (util-linux): %w", err)
+	}
+	errs := []error{os.Chmod(b.work, 0o711)}
+	for _, name := range []string{"home", "tmp"} {
+		dir := filepath.Join(b.work, name)
+		errs = append(errs, os.Mkdir(dir, 0o700), os.Chown(dir, nobody, nobody))
+	}
+	return errors.Join(errs...)
+}
+
+// place is where tests run, and as whom.
+type place struct {
+	pkg    string
+	nobody bool
+}
 
 // green runs all tests of the mutants on the source as it is: one that is red
 // without any change proves nothing.
-func (b bench) green(ctx context.Context, list []mutant) error {
-	tests := map[string][]string{}
-	for _, m := range list {
-		tests[m.pkg] = append(tests[m.pkg], m.test)
+func (b bench) green(ctx context.Context, list []trial) error {
+	tests := map[place][]string{}
+	for _, t := range list {
+		at := place{t.pkg, t.nobody && b.privileged}
+		tests[at] = append(tests[at], t.test)
 	}
-	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
-		if said, err := b.test(ctx, "", pkg, strings.Join(tests[pkg], "|")); err != nil {
-			return fmt.Errorf("tests of %s fail without any change: %w\n%s", pkg, err, said)
+	byName := func(p, q place) int { return strings.Compare(p.pkg, q.pkg) }
+	for _, at := range slices.SortedFunc(maps.Keys(tests), byName) {
+		if said, err := b.test(ctx, "", at, strings.Join(tests[at], "|")); err != nil {
+			return fmt.Errorf("tests of %s fail without any change: %w\n%s", at.pkg, err, said)
 		}
 	}
 	return nil
 }
 
 // try runs the test on the changed source. A source that does not build proves
-// nothing, so it is an error.
-func (b bench) try(ctx context.Context, m mutant) (verdict string, err error) {
-	text, err := m.source(b.root)
+// nothing, so it is an error; one of another system is not looked at.
+func (b bench) try(ctx context.Context, t trial) (verdict string, err error) {
+	text, err := t.source(b.root)
 	if err != nil {
 		return "", err
 	}
+	file := filepath.Join(b.root, t.file)
+	if built, err := build.Default.MatchFile(filepath.Dir(file), filepath.Base(file)); err != nil || !built {
+		return skipped, err
+	}
 	changed, overlay := filepath.Join(b.work, "changed.go"), filepath.Join(b.work, "overlay.json")
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(b.root, m.file): changed}})
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
 	if err != nil {
 		return "", err
 	}
 	if err := errors.Join(os.WriteFile(changed, []byte(text), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
 		return "", err
 	}
-	if said, err := b.tool(ctx, overlay, "list", "-export", "./"+filepath.Dir(m.file)); err != nil {
+	if said, err := b.tool(ctx, overlay, "list", "-export", "./"+filepath.Dir(t.file)); err != nil {
 		return "", fmt.Errorf("it does not build: %w\n%s", err, said)
 	}
-	said, err := b.test(ctx, overlay, m.pkg, m.test, "-v")
-	return judge(m.test, said, err)
+	said, err := b.test(ctx, overlay, place{t.pkg, t.nobody && b.privileged}, t.test)
+	return judge(t.test, said, err)
 }
 
+// patience is how long one test may take.
+const patience = "5m"
+
 // test runs tests of one folder.
-func (b bench) test(ctx context.Context, overlay, pkg, tests string, flags ...string) (string, error) {
-	args := slices.Concat([]string{"test", "-count=1", "-timeout=5m", "-run", "^(" + tests + ")$"}, flags, []string{"./" + pkg})
-	return b.tool(ctx, overlay, args...)
+func (b bench) test(ctx context.Context, overlay string, at place, tests string) (string, error) {
+	tests = "^(" + tests + ")$"
+	if !at.nobody {
+		return b.tool(ctx, overlay, "test", "-count=1", "-timeout="+patience, "-v", "-run", tests, "./"+at.pkg)
+	}
+	program := filepath.Join(b.work, "nobody.test")
+	if said, err := b.tool(ctx, overlay, "test", "-c", "-o", program, "./"+at.pkg); err != nil {
+		return said, err
+	}
+	cmd := exec.CommandContext(ctx, "setpriv", fmt.Sprint("--reuid=", nobody), fmt.Sprint("--regid=", nobody), "--clear-groups", "--inh-caps=-all",
+		program, "-test.count=1", "-test.timeout="+patience, "-test.v", "-test.run="+tests)
+	cmd.Dir = filepath.Join(b.root, at.pkg)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "HOME=" + filepath.Join(b.work, "home"), "TMPDIR=" + filepath.Join(b.work, "tmp")}
+	return output(ctx, cmd)
 }
 
 // tool runs the go tool with an overlay and gives all that it says.
@@ -163,6 +222,11 @@ func (b bench) tool(ctx context.Context, overlay string, args ...string) (string
 	if overlay != "" {
 		cmd.Env = append(cmd.Env, "GOFLAGS='-overlay="+overlay+"'")
 	}
+	return output(ctx, cmd)
+}
+
+// output runs a command and gives all that it says.
+func output(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	said, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		err = ctx.Err()

@@ -15,22 +15,24 @@ import (
 )
 
 // leastMutants keeps the list from melting away.
-const leastMutants = 30
+const leastMutants = 200
 
 // The list fits the source: to move a safety line, or to rename its test, means
 // to look at the list again.
 func TestEveryMutantFitsTheSource(t *testing.T) {
 	root := filepath.Join("..", "..")
 	names := map[string]bool{}
-	require.GreaterOrEqual(t, len(mutants()), leastMutants)
-	for _, m := range mutants() {
+	require.GreaterOrEqual(t, len(trials()), leastMutants)
+	for _, m := range trials() {
 		require.False(t, names[m.name], "%q stands twice", m.name)
 		names[m.name] = true
 		require.NotEqual(t, m.line, m.into, m.name)
 		text, err := m.source(root)
 		require.NoError(t, err)
-		_, err = parser.ParseFile(token.NewFileSet(), m.file, text, parser.SkipObjectResolution)
-		require.NoError(t, err, "%q: the changed file does not parse", m.name)
+		if filepath.Ext(m.file) == ".go" {
+			_, err = parser.ParseFile(token.NewFileSet(), m.file, text, parser.SkipObjectResolution)
+			require.NoError(t, err, "%q: the changed file does not parse", m.name)
+		}
 		require.True(t, declares(t, filepath.Join(root, m.pkg), m.test), "%q: %s has no test %s", m.name, m.pkg, m.test)
 	}
 }

@@ -2,19 +2,24 @@
 // that the parent has planned, one system call after another, and then becomes
 // the agent's program.
 //
-// A program that links this package is also its own sandbox child. When it is
-// started under the name in Name, its init reads the steps from StepsFD,
-// performs them in order and ends in exec; the rest of the program never runs.
-// Where no namespace ends a run, the child first leaves a keeper behind, which
-// ends all of the run's processes when the program ends or the parent lets go.
-// Under any other name init returns at once. The package imports only syscall
-// and unsafe, so that its init runs before those of the large packages.
+// Steps are compiled into flat system calls, and a few lines of assembly make
+// them: the machine. There are two ways to it. Program.Start clones the process
+// into a child that shares its memory and makes the calls there, so nothing is
+// copied and no program is loaded before the run's own. And a program that links
+// this package is also its own sandbox child: started under the name in Name, its
+// init reads the steps from StepsFD and performs them one by one; the rest of the
+// program never runs. That way is for a child that another program starts, and
+// for one that first leaves a keeper behind, which ends all of the run's
+// processes where no namespace does. Under any other name init returns at once.
+// The package imports only syscall and unsafe, so that its init runs before those
+// of the large packages.
 //
 // It refuses to decide anything: what to mount, allow or drop is the plan's
-// business. It never skips a step and never goes on after one that failed: the
-// child then says which step and why, on StatusFD and in one line on standard
-// error, and exits with ExitCode. On systems other than Linux on amd64 and
-// arm64 the package holds only the list of steps.
+// business. It never skips a step and never goes on after a call that failed, or
+// that had another result than it must have: the child ends with ExitCode, and
+// the parent knows which step and why, from the memory that both share or from
+// StatusFD. On systems other than Linux on amd64 and arm64 the package holds only
+// the list of steps.
 package entry
 
 // Name is the argv[0] under which a program is the sandbox child.
