@@ -23,13 +23,6 @@ type Asking struct {
 	Waiting   int
 }
 
-// Rulebook is the current rules and bounds, as one value, so that a decision
-// never mixes two states of the manifests.
-type Rulebook struct {
-	Rules  tiers.Rules
-	Asking map[tiers.Tier]Asking
-}
-
 // Gate is the one way in.
 type Gate struct {
 	book    func() Rulebook
@@ -57,7 +50,7 @@ func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 		return Accepted{}, errors.New("the message has no id or no conversation")
 	}
 	book := g.book()
-	d := book.Rules.Resolve(m.Identity, m.Place)
+	d := book.Decide(m.Identity, m.Place)
 	job := ask.Job{
 		Message: m.ID, Person: m.Identity.Key(), Lane: m.Lane, ReplyTo: m.ReplyTo, At: m.At,
 		Identity: m.Identity, Place: m.Place, Decision: d, Entrusted: m.Entrusted,
@@ -82,7 +75,7 @@ func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 	}
 	if err == nil && accepted.Ended != nil && !accepted.Duplicate {
 		g.outbox.metrics.questionEnded(accepted.Job, *accepted.Ended)
-		g.outbox.deliver(context.WithoutCancel(ctx), accepted.Job, *accepted.Ended)
+		g.outbox.deliver(context.WithoutCancel(ctx), g.book, accepted.Job, *accepted.Ended)
 	}
 	return accepted, err
 }

@@ -81,9 +81,11 @@ func permanent(err error) bool {
 
 // deliver hands one outcome out. It is false where that has to be tried again.
 // No outcome is delivered twice at the same time, nor once more after it was.
-// Guarded by tests/contract TestAnOutcomeIsNeverDeliveredTwiceAtOnce and
-// TestWhatAPlatformRefusesForGoodIsTriedOnce.
-func (o *Outbox) deliver(ctx context.Context, job ask.Job, ended ask.Ended) bool {
+// An answer is shown to nobody who has lost the right to it by now.
+// Guarded by tests/contract TestAnOutcomeIsNeverDeliveredTwiceAtOnce,
+// TestWhatAPlatformRefusesForGoodIsTriedOnce and
+// TestT24AnAnswerIsWithheldFromWhomWasRevokedBeforeItsDelivery.
+func (o *Outbox) deliver(ctx context.Context, book func() Rulebook, job ask.Job, ended ask.Ended) bool {
 	if !o.take(job.ID) {
 		return true
 	}
@@ -94,11 +96,15 @@ func (o *Outbox) deliver(ctx context.Context, job ask.Job, ended ask.Ended) bool
 		o.settle(job.ID)
 		return true
 	}
-	err := o.sender.Deliver(ctx, job, ended)
+	shown, withheld := book().shown(job, ended)
+	err := o.sender.Deliver(ctx, job, shown)
 	ctx = context.WithoutCancel(ctx) // what has happened is noted even when the bot stops
 	switch {
 	case err == nil:
 		o.settle(job.ID)
+		if withheld {
+			o.noteWithheld(ctx, job, shown)
+		}
 		if err := o.journal.Delivered(ctx, job.ID); err != nil {
 			o.log.Error("note the delivery", "job", job.ID, "err", err)
 		}
@@ -110,6 +116,14 @@ func (o *Outbox) deliver(ctx context.Context, job ask.Job, ended ask.Ended) bool
 	o.metrics.deliveryFailed()
 	o.later(job, ended, err)
 	return false
+}
+
+// noteWithheld keeps that the answer, which is stored, was not what was shown.
+func (o *Outbox) noteWithheld(ctx context.Context, job ask.Job, shown ask.Ended) {
+	o.log.Info("the answer was withheld: its person has lost the right to it", "job", job.ID, "why", shown.Detail)
+	if err := o.journal.Append(ctx, job.ID, ask.EventWithheld, ask.Withheld{Cause: shown.Outcome.Cause, Why: shown.Detail}); err != nil {
+		o.log.Error("note what was withheld", "job", job.ID, "err", err)
+	}
 }
 
 // giveUp ends the delivery of an outcome: its person cannot be told.

@@ -54,7 +54,7 @@ func (o *Outbox) later(job ask.Job, ended ask.Ended, err error) {
 
 // serve delivers what was stored but not delivered when the bot died, and tries
 // again what fails, until ctx ends. What is under way then has until runs ends.
-func (o *Outbox) serve(ctx, runs context.Context, left []journal.Delivery) {
+func (o *Outbox) serve(ctx, runs context.Context, book func() Rulebook, left []journal.Delivery) {
 	o.mu.Lock()
 	for _, d := range left {
 		o.late[d.Job.ID] = &late{Delivery: d, due: time.Now()}
@@ -71,7 +71,7 @@ func (o *Outbox) serve(ctx, runs context.Context, left []journal.Delivery) {
 		for platform, due := range o.due(time.Now()) {
 			passes.Go(func() {
 				defer o.passed(platform)
-				o.pass(ctx, runs, due)
+				o.pass(ctx, runs, book, due)
 			})
 		}
 		select {
@@ -139,7 +139,7 @@ type turn struct {
 // the other what is of the same person or conversation. Where one fails, those
 // behind it are put off, and where several do in a row, so is the rest.
 // Guarded by tests/contract TestLateOutcomesKeepTheOrderOfTheirPersonAndConversation.
-func (o *Outbox) pass(ctx, runs context.Context, list []journal.Delivery) {
+func (o *Outbox) pass(ctx, runs context.Context, book func() Rulebook, list []journal.Delivery) {
 	slots := make(chan struct{}, mostAtOnce)
 	last := map[string]*turn{}
 	var failing atomic.Int32
@@ -164,7 +164,7 @@ func (o *Outbox) pass(ctx, runs context.Context, list []journal.Delivery) {
 			case failing.Load() >= mostFailing:
 				t.failed = true
 				o.putOff(d.Job.ID)
-			case o.deliver(runs, d.Job, d.Ended):
+			case o.deliver(runs, book, d.Job, d.Ended):
 				failing.Store(0)
 			default:
 				t.failed = true

@@ -46,8 +46,10 @@ type Aliases interface {
 // Worker takes accepted questions from the journal, runs them and delivers
 // their outcomes.
 type Worker struct {
-	cfg    WorkerConfig
-	broken chan error // why the worker cannot go on
+	cfg     WorkerConfig
+	broken  chan error    // why the worker cannot go on
+	changed chan struct{} // the rulebook may have changed
+	held    holdings
 }
 
 // NewWorker checks the configuration.
@@ -64,7 +66,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.ReportEvery <= 0 {
 		cfg.ReportEvery = nextReport
 	}
-	return &Worker{cfg: cfg, broken: make(chan error, 1)}, nil
+	return &Worker{cfg: cfg, broken: make(chan error, 1), changed: make(chan struct{}, 1), held: holdings{book: cfg.Book, all: map[*held]bool{}}}, nil
 }
 
 // poll is the net under the journal's wake-up: how long a question can wait
@@ -82,6 +84,7 @@ func (w *Worker) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	running.Go(func() { w.deliverLate(ctx, runs) })
+	running.Go(func() { w.review(ctx, runs) })
 	slots := make(chan struct{}, w.cfg.Parallel)
 	for {
 		job, err := w.next(ctx, slots)
@@ -109,7 +112,7 @@ func (w *Worker) deliverLate(ctx, runs context.Context) {
 		return err
 	})
 	if err == nil {
-		w.cfg.Outbox.serve(ctx, runs, left)
+		w.cfg.Outbox.serve(ctx, runs, w.cfg.Book, left)
 		return
 	}
 	if ctx.Err() == nil {
@@ -212,7 +215,7 @@ func (w *Worker) work(ctx context.Context, job ask.Job) {
 	default:
 		metrics.questionEnded(job, ended)
 		shown.end()
-		w.cfg.Outbox.deliver(ctx, job, ended)
+		w.cfg.Outbox.deliver(ctx, w.cfg.Book, job, ended)
 	}
 }
 
@@ -248,44 +251,80 @@ func (w *Worker) store(ctx context.Context, job ask.Job, ended ask.Ended) error 
 // run makes the outcome of one question. A runner that fails is tried once more
 // where that can help, then the tier's next one; the receipt says so. The
 // built-in reader never stands in for a model in silence: then the failure is
-// the outcome.
-// Guarded by tests/contract TestAFailedRunnerIsTriedOnceMoreAndThenTheNext.
+// the outcome. A run whose person loses the right to it ends, and the question
+// is decided again.
+// Guarded by tests/contract TestAFailedRunnerIsTriedOnceMoreAndThenTheNext and
+// TestT24ARunningQuestionOfWhomWasRevokedIsInterrupted.
 func (w *Worker) run(ctx context.Context, job ask.Job, shown *progress) (ask.Ended, error) {
-	job.Decision = w.decideAgain(job)
-	if job.Decision.Tier == tiers.None {
-		return *ask.EndedBy(job, ask.NotAllowed, job.Decision.Why), nil
-	}
-	var tried []ask.Skip
-	var last *ask.Ended
-	var spent tally
-	failures, before := map[string]int{}, ""
+	intake := job.Decision
+	t := trial{failures: map[string]int{}}
 	for range maxAttempts {
-		plan, err := w.cfg.Delegate.Plan(ctx, job.Decision.Tier, tried)
-		switch {
-		case ctx.Err() != nil:
-			return ask.Ended{}, ctx.Err() // whatever Plan says now, it was not asked to the end
-		case last != nil && (err != nil || plan.Choice.BuiltIn):
-			return *last, nil
-		case err != nil:
-			return unplanned(job, plan, err)
+		book := w.cfg.Book()
+		if job.Decision = book.again(job, intake); job.Decision.Tier == tiers.None {
+			return *ask.EndedBy(job, ask.NotAllowed, job.Decision.Why), nil
 		}
-		shown.runs(plan.Choice.Runner, before)
-		ended, err := w.attempt(ctx, job, plan)
-		spent.add(&ended.Receipt)
-		cause := ended.Outcome.Cause
-		if err != nil || plan.Choice.BuiltIn || !passing(cause) {
+		held := w.held.hold(ctx, job, intake, book)
+		ended, over, err := w.once(held.ctx, job, book, &t, shown)
+		lost := w.held.release(held)
+		switch {
+		case lost && ctx.Err() != nil:
+			return ask.Ended{}, ctx.Err() // decided again after the restart
+		case lost:
+			t.lost()
+		case over || err != nil:
 			return ended, err
 		}
-		last = &ended
-		name := plan.Choice.Runner
-		before = name
-		if failures[name]++; failures[name] == 1 && worthRepeating(cause) {
-			spent.notes = append(spent.notes, fmt.Sprintf("%s was tried once more: %s", name, cause))
-			continue
-		}
-		tried = append(tried, ask.Skip{Runner: name, Reason: "it failed on this question: " + string(cause)})
 	}
-	return *last, nil
+	if t.last == nil {
+		return *ask.EndedBy(job, ask.Failed, "the rights to this question changed too often while it ran"), nil
+	}
+	return *t.last, nil
+}
+
+// trial is how the attempts at one question went so far.
+type trial struct {
+	tried    []ask.Skip
+	last     *ask.Ended // of a runner that failed
+	spent    tally
+	failures map[string]int
+	before   string // the runner that failed last
+}
+
+// lost forgets what was tried with a right that is gone, but not what it cost.
+func (t *trial) lost() {
+	t.tried, t.last, t.failures, t.before = nil, nil, map[string]int{}, ""
+	t.spent.notes = append(t.spent.notes, "an earlier run was stopped: the rights to it were taken away")
+}
+
+// once makes one attempt. It is over where the result is the question's outcome.
+func (w *Worker) once(ctx context.Context, job ask.Job, book Rulebook, t *trial, shown *progress) (ended ask.Ended, over bool, err error) {
+	delegate := w.delegate(book)
+	plan, err := delegate.Plan(ctx, job.Decision.Tier, t.tried)
+	switch {
+	case ctx.Err() != nil:
+		return ask.Ended{}, false, ctx.Err() // whatever Plan says now, it was not asked to the end
+	case t.last != nil && (err != nil || plan.Choice.BuiltIn):
+		return *t.last, true, nil
+	case err != nil:
+		ended, err = unplanned(job, plan, err)
+		return ended, true, err
+	}
+	shown.runs(plan.Choice.Runner, t.before)
+	ended, err = w.attempt(ctx, delegate, job, plan)
+	t.spent.add(&ended.Receipt)
+	cause := ended.Outcome.Cause
+	if err != nil || plan.Choice.BuiltIn || !passing(cause) {
+		return ended, true, err
+	}
+	t.last = &ended
+	name := plan.Choice.Runner
+	t.before = name
+	if t.failures[name]++; t.failures[name] == 1 && worthRepeating(cause) {
+		t.spent.notes = append(t.spent.notes, fmt.Sprintf("%s was tried once more: %s", name, cause))
+		return ended, false, nil
+	}
+	t.tried = append(t.tried, ask.Skip{Runner: name, Reason: "it failed on this question: " + string(cause)})
+	return ended, false, nil
 }
 
 // tally is what the runs of one question have used so far. Each receipt shows
@@ -323,7 +362,7 @@ func worthRepeating(c ask.Cause) bool {
 }
 
 // attempt runs the question once by the plan.
-func (w *Worker) attempt(ctx context.Context, job ask.Job, plan ask.Plan) (ask.Ended, error) {
+func (w *Worker) attempt(ctx context.Context, delegate Delegate, job ask.Job, plan ask.Plan) (ask.Ended, error) {
 	prompt, marker, err := render(job.Decision.Tier, plan.Policy, job.Question.Text)
 	if err != nil {
 		return ask.Ended{}, err
@@ -337,18 +376,8 @@ func (w *Worker) attempt(ctx context.Context, job ask.Job, plan ask.Plan) (ask.E
 	if err := w.cfg.Journal.Append(ctx, job.ID, ask.EventRequest, head); err != nil {
 		return ask.Ended{}, err
 	}
-	result := w.cfg.Delegate.Run(ctx, plan, prompt)
+	result := delegate.Run(ctx, plan, prompt)
 	return w.judge(job, plan, result, marker), nil
-}
-
-// decideAgain gives the lower of the tier at intake and the tier now, so that a
-// right that was taken away while the question waited is not used.
-func (w *Worker) decideAgain(job ask.Job) tiers.Decision {
-	now := w.cfg.Book().Rules.Resolve(job.Identity, job.Place)
-	if now.Tier > job.Decision.Tier {
-		return job.Decision
-	}
-	return now
 }
 
 func unplanned(job ask.Job, plan ask.Plan, err error) (ask.Ended, error) {

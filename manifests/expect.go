@@ -3,6 +3,7 @@ package manifests
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"parlour/tiers"
 )
@@ -12,6 +13,7 @@ type expectation struct {
 	who   tiers.Identity
 	where tiers.Place
 	want  tiers.Tier
+	now   time.Time // of the case; zero: before every end
 	file  string
 	at    item
 }
@@ -19,9 +21,14 @@ type expectation struct {
 // readExpects reads the cases that must hold of all rules together.
 func (f *tierFile) readExpects(r *reader, i item) {
 	for _, e := range r.mappings(i) {
-		s := r.fields(e, string(tiers.Discord), string(tiers.Slack), "tier")
+		s := r.fields(e, names(expectKeys())...)
 		x := expectation{file: r.file, at: e}
 		ok := f.readWhom(r, s, &x)
+		if i := s.get("at"); i.given() {
+			var read bool
+			x.now, read = r.instant(i)
+			ok = ok && read
+		}
 		want, given := r.need(s, "tier", oneOf("", append(tierWords(), "none")))
 		if given {
 			word, known := r.word(want, append(tierWords(), "none")...)
@@ -47,9 +54,14 @@ func (f *tierFile) readWhom(r *reader, s section, x *expectation) bool {
 	}
 	n := found[0]
 	before := len(r.faults)
-	w := r.fields(s.get(string(n.platform)), n.workspace, "channel", "parent", "direct", "user")
-	x.who = tiers.Identity{Platform: n.platform, Kind: tiers.Person}
-	x.where = tiers.Place{Platform: n.platform, Most: tiers.Owner, Direct: r.boolean(w.get("direct"))}
+	w := r.fields(s.get(string(n.platform)), names(caseKeys(n))...)
+	truth := func(key string, absent bool) bool {
+		if i := w.get(key); i.given() {
+			return r.boolean(i)
+		}
+		return absent
+	}
+	x.where = tiers.Place{Platform: n.platform, Most: tiers.Owner, Direct: truth("direct", false)}
 	if n.platform == tiers.Slack || !x.where.Direct {
 		r.need(w, n.workspace, "the "+n.workspace+" of the case")
 	}
@@ -62,6 +74,7 @@ func (f *tierFile) readWhom(r *reader, s section, x *expectation) bool {
 		{n.workspace, n.work, &x.where.Workspace, false},
 		{"channel", n.channel, &x.where.Channel, true},
 		{"parent", n.channel, &x.where.Parent, false},
+		{"category", discordID("category"), &x.where.Category, false},
 		{"user", n.user, &x.who.User, true},
 	} {
 		i := w.get(part.key)
@@ -71,13 +84,18 @@ func (f *tierFile) readWhom(r *reader, s section, x *expectation) bool {
 			r.need(w, part.key, "the "+part.key+" of the case")
 		}
 	}
-	x.who.Workspace = x.where.Workspace
+	outsider := truth("external", false)
+	x.who = tiers.Identity{
+		Platform: n.platform, Workspace: x.where.Workspace, User: x.who.User, Kind: tiers.Person,
+		External: outsider, Restricted: truth("restricted", false), Roles: plain(roleIDs(r, w.get("roles"), x.where.Workspace)),
+		Member: truth("member", x.where.Workspace != "" && !outsider),
+	}
 	return len(r.faults) == before
 }
 
 // failed gives the fault of a case that the rules decide otherwise.
 func (x expectation) failed(rules tiers.Rules) (Fault, bool) {
-	d := rules.Resolve(x.who, x.where)
+	d := rules.Resolve(x.who, x.where, x.now)
 	if d.Tier == x.want {
 		return Fault{}, false
 	}

@@ -75,11 +75,19 @@ func readShipped() folder {
 // readFolder reads an operator's folder. A folder that is named but not there
 // is a fault, never the same as none.
 func readFolder(dir string) folder {
-	var f folder
+	f, there := readTierFolder(dir)
+	if there {
+		f.runners = f.read(filepath.Join(dir, runnerFolder))
+	}
+	return f
+}
+
+// readTierFolder reads all but the runner files.
+func readTierFolder(dir string) (f folder, there bool) {
 	entries, faults := list(dir)
 	f.faults = append(f.faults, faults...)
 	if entries == nil && len(faults) > 0 {
-		return f
+		return f, false
 	}
 	for _, e := range entries {
 		if why, right := misplaced(e); why != "" {
@@ -87,8 +95,7 @@ func readFolder(dir string) folder {
 		}
 	}
 	f.tiers = f.read(filepath.Join(dir, tierFolder))
-	f.runners = f.read(filepath.Join(dir, runnerFolder))
-	return f
+	return f, true
 }
 
 // misplaced finds what its author will believe to be in force, but is not read.

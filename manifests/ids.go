@@ -11,11 +11,13 @@ import (
 type idKind struct {
 	what  string // "a Discord user id"
 	right string
+	form  string // what fits, as a regular expression for editors
 	fits  func(string) bool
 }
 
 func discordID(what string) idKind {
 	return idKind{"a Discord " + what + " id", `17 to 20 digits, such as "80351110224678912" (Developer Mode, then Copy ID)`,
+		`^[0-9]{17,20}$`,
 		func(s string) bool { return len(s) >= 17 && len(s) <= 20 && only(s, digits) }}
 }
 
@@ -26,13 +28,14 @@ const (
 
 // slackID is a first letter and at least six capitals or digits.
 func slackID(what, first, example string) idKind {
-	return idKind{"a Slack " + what + " id", "an id such as " + example,
+	return idKind{"a Slack " + what + " id", "an id such as " + example, "^[" + first + "][A-Z0-9]{6,63}$",
 		func(s string) bool {
 			return len(s) >= 7 && len(s) <= 64 && strings.Contains(first, s[:1]) && only(s[1:], capital+digits)
 		}}
 }
 
 func slackUser() idKind      { return slackID("user", "UW", "U0123ABCD") }
+func slackGroup() idKind     { return slackID("user group", "S", "S0123ABCD") }
 func slackChannel() idKind   { return slackID("channel", "CGD", "C0123ABCD") }
 func slackWorkspace() idKind { return slackID("workspace", "TE", "T0123ABCD") }
 
@@ -142,4 +145,18 @@ func CheckIDs(platform tiers.Platform, workspace, channel, user string) error {
 		}
 	}
 	return nil
+}
+
+// CheckRole says like CheckIDs whether an id can be one of a Discord role, or of
+// a Slack user group.
+func CheckRole(platform tiers.Platform, id string) error {
+	kind := discordID("role")
+	if platform == tiers.Slack {
+		kind = slackGroup()
+	}
+	if kind.fits(id) {
+		return nil
+	}
+	what, right := notAnID(id, kind)
+	return fmt.Errorf("%s; right: %s", what, right)
 }

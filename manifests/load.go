@@ -32,12 +32,19 @@ func Check(dir string) (*Set, error) {
 }
 
 func load(dir string) (*Set, Faults) {
-	own, files := folder{}, readShipped()
+	own := folder{}
 	if dir != "" {
 		own = readFolder(dir)
 	}
-	set := &Set{tiers: map[tiers.Tier]Tier{}, runners: map[string]spec.Spec{}, broken: map[string]Fault{}}
-	known := set.readRunners(over(files.runners, own.runners), thisHost(dir))
+	return own.load(dir)
+}
+
+// load makes a Set of the folder's files over the shipped ones. A tier may list
+// the runners in also as well, although they have no file any more.
+func (own folder) load(dir string, also ...string) (*Set, Faults) {
+	files := readShipped()
+	set := &Set{dir: dir, own: own, tiers: map[tiers.Tier]Tier{}, runners: map[string]spec.Spec{}, broken: map[string]Fault{}}
+	known := append(set.readRunners(over(files.runners, own.runners), thisHost(dir)), also...)
 	floor, faults := floorOf(files.tiers, known)
 	faults = append(faults, own.faults...)
 	faults = append(faults, set.readTiers(over(files.tiers, own.tiers), floor, known)...)
@@ -95,6 +102,7 @@ func (s *Set) readTiers(files []source, floor Tier, known []string) (faults Faul
 	var caps []tiers.Cap
 	var uses []use
 	var expects []expectation
+	var blocks []tiers.Block
 	for _, tier := range slices.Backward(tiers.All()) {
 		i := slices.IndexFunc(files, func(f source) bool { return f.name == tier.String() })
 		if i < 0 || len(files[i].faults) > 0 {
@@ -108,10 +116,11 @@ func (s *Set) readTiers(files []source, floor Tier, known []string) (faults Faul
 		s.Warnings = append(s.Warnings, f.undrivable(s.runners)...)
 		s.tiers[tier] = f.Tier
 		rules, caps = append(rules, f.rules...), append(caps, f.caps...)
+		blocks = append(blocks, f.blocks...)
 		uses, expects = append(uses, f.uses...), append(expects, f.expects...)
 	}
 	faults = append(faults, doubled(uses)...)
-	s.rules = tiers.NewRules(rules, caps)
+	s.rules = tiers.NewRules(rules, caps, blocks...)
 	if len(faults) > 0 {
 		return faults // rules with holes in them would fail cases that are right
 	}

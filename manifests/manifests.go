@@ -59,6 +59,8 @@ type Set struct {
 	// started with the tier's tools.
 	Warnings Faults
 
+	dir     string
+	own     folder // the operator's files, as they were read
 	tiers   map[tiers.Tier]Tier
 	runners map[string]spec.Spec
 	broken  map[string]Fault

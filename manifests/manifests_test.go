@@ -2,8 +2,10 @@ package manifests
 
 import (
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
@@ -75,6 +77,25 @@ func TestPathsOfOthersAreNotMountable(t *testing.T) {
 	}
 }
 
+// requireNoOwnerUnlisted asks as people whose ids do not stand in the text, with
+// every role and from everywhere.
+func requireNoOwnerUnlisted(t *testing.T, rules tiers.Rules, text string) {
+	t.Helper()
+	for _, user := range []string{"111111111111111111", "123456789012345678", "U0OWNER01"} {
+		if strings.Contains(text, user) {
+			continue
+		}
+		for _, platform := range []tiers.Platform{tiers.Discord, tiers.Slack} {
+			who := tiers.Identity{Platform: platform, Workspace: "900000000000000001", User: user, Kind: tiers.Person, Member: true,
+				Roles: []string{"800000000000000001", "900000000000000001", "111111111111111111"}}
+			where := tiers.Place{Platform: platform, Workspace: "900000000000000001", Channel: "700000000000000001", Most: tiers.Owner}
+			require.Less(t, rules.Resolve(who, where, time.Time{}).Tier, tiers.Owner)
+			where.Direct, where.Workspace, who.Workspace = true, "", ""
+			require.Less(t, rules.Resolve(who, where, time.Time{}).Tier, tiers.Owner)
+		}
+	}
+}
+
 // An id that makes somebody an owner must be there for the reviewer to see, and
 // nothing may make everybody one.
 func FuzzLoadTier(f *testing.F) {
@@ -93,6 +114,7 @@ func FuzzLoadTier(f *testing.F) {
 		"tier: owner\nmatch:\n  discord:\n    - {users: [\"111111111\\\n 111111111\"]}\n",
 		"tier: owner\nmatch:\n  slack:\n    - {workspace: T0HOME001, users: [U0OWNER01], anyone: true}\n",
 		"tier: owner\nmatch: &a {discord: [{users: [&b 111111111111111111]}, *a]}\n",
+		"tier: owner\nmatch:\n  discord:\n    - {guild: \"900000000000000001\", roles: [\"800000000000000001\"], until: 2030-01-31T18:00:00Z}\nblock:\n  discord: [{users: [\"111111111111111111\"]}]\n",
 		"tier: owner\nmatch:\n  discord:\n    - users:\n      - |-\n        111111111111111111\n",
 		"\ufefftier: owner\r\n---\r\n", "?", "*a", "{", "tier: !!binary dGVhbQ==",
 	} {
@@ -109,11 +131,12 @@ func FuzzLoadTier(f *testing.F) {
 		}
 		for _, rule := range file.rules {
 			require.Equal(t, tiers.Owner, rule.Tier)
-			require.False(t, rule.Anyone && len(faults) == 0)
-			for _, id := range append(append([]string{}, rule.Users...), rule.Channels...) {
+			require.False(t, (rule.Anyone || len(rule.Roles) > 0 || rule.External) && len(faults) == 0)
+			for _, id := range slices.Concat(rule.Users, rule.Channels, rule.Categories, rule.Roles) {
 				require.Contains(t, string(text), id)
 			}
 		}
+		requireNoOwnerUnlisted(t, tiers.NewRules(file.rules, file.caps, file.blocks...), string(text))
 		_, _ = readRunner(source{name: "owner", file: "owner.yaml", text: text}, host{real: func(p string) (string, bool, bool) { return p, false, false }})
 	})
 }

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"fmt"
+	"slices"
 
 	"parlour/tiers"
 )
@@ -22,13 +23,13 @@ func networks() []network {
 	}
 }
 
-// use is one place where a rule names somebody.
+// use is one place where a rule names somebody for good.
 type use struct {
 	tier      tiers.Tier
 	platform  tiers.Platform
 	workspace string
-	user      string // or, where it is empty, everybody of the channel
-	channel   string
+	kind      string // user, role, or anyone, who is named by the channel or category
+	id        string
 	file      string
 	at        item
 }
@@ -37,75 +38,118 @@ type use struct {
 func (f *tierFile) readMatch(r *reader, i item) {
 	s := r.fields(i, string(tiers.Discord), string(tiers.Slack))
 	for _, n := range networks() {
-		keys := []string{n.workspace, "channels", "users", "anyone"}
-		if n.platform == tiers.Slack {
-			keys = append(keys, "external")
-		}
+		known := names(matchKeys(n))
 		for _, e := range r.mappings(s.get(string(n.platform))) {
-			f.readRule(r, n, r.fields(e, keys...))
+			f.readRule(r, n, r.fields(e, known...))
 		}
 	}
 }
 
 func (f *tierFile) readRule(r *reader, n network, s section) {
-	rule := tiers.Rule{Tier: f.Tier.Tier, Platform: n.platform, Origin: fmt.Sprintf("%s:%d", r.file, s.at.Line)}
+	rule := tiers.Rule{Tier: f.Tier.Tier, Platform: n.platform, Origin: origin(r, s)}
 	ok := true
 	if i := s.get(n.workspace); i.given() {
 		rule.Workspace, ok = r.id(i, n.work)
 	}
-	channels := r.ids(s.get("channels"), n.channel)
-	users := r.ids(s.get("users"), n.user)
-	rule.Channels, rule.Users = plain(channels), plain(users)
+	channels, categories := r.ids(s.get("channels"), n.channel), r.ids(s.get("categories"), discordID("category"))
+	users, roles := r.ids(s.get("users"), n.user), roleIDs(r, s.get("roles"), rule.Workspace)
+	rule.Channels, rule.Categories, rule.Users, rule.Roles = plain(channels), plain(categories), plain(users), plain(roles)
 	rule.Anyone = s.get("anyone").given() && r.boolean(s.get("anyone"))
-	f.checkRule(r, n, s, rule)
-	if i := s.get("external"); i.given() {
-		word, known := r.word(i, "refuse", "guest")
-		if known && word != "refuse" {
-			r.fault(i.node, i.name+" is "+word+", which is not supported yet", "refuse")
-		}
+	if i := s.get("until"); i.given() {
+		var read bool
+		rule.Until, read = r.instant(i)
+		ok = ok && read
 	}
+	f.checkRule(r, n, s, rule)
+	f.readExternal(r, s.get("external"), &rule)
 	// A rule that matches nobody is none, so that counting rules says whether
 	// there is an owner.
-	nobody := len(users) == 0 && !rule.Anyone || s.get("channels").given() && len(channels) == 0
-	if !ok || nobody {
+	nobody := len(users)+len(roles) == 0 && !rule.Anyone
+	nowhere := (s.get("channels").given() || s.get("categories").given()) && len(channels)+len(categories) == 0
+	if !ok || nobody || nowhere {
 		return
 	}
 	f.rules = append(f.rules, rule)
-	for _, u := range users {
-		f.uses = append(f.uses, use{rule.Tier, n.platform, rule.Workspace, u.id, "", r.file, u.at})
+	if !rule.Until.IsZero() {
+		return // a grant for a time may well stand above what somebody has for good
 	}
-	for _, c := range channels {
-		if rule.Anyone {
-			f.uses = append(f.uses, use{rule.Tier, n.platform, rule.Workspace, "", c.id, r.file, c.at})
-		}
+	f.uses = append(append(f.uses, usesOf(r, rule, "user", users)...), usesOf(r, rule, "role", roles)...)
+	if rule.Anyone {
+		f.uses = append(f.uses, usesOf(r, rule, "anyone", slices.Concat(channels, categories))...)
 	}
 }
 
-// checkRule refuses rules that match nobody by mistake, or everybody.
+func origin(r *reader, s section) string {
+	return fmt.Sprintf("%s:%d", r.file, s.at.Line)
+}
+
+func usesOf(r *reader, rule tiers.Rule, kind string, ids []idAt) []use {
+	out := make([]use, len(ids))
+	for i, id := range ids {
+		out[i] = use{rule.Tier, rule.Platform, rule.Workspace, kind, id.id, r.file, id.at}
+	}
+	return out
+}
+
+// readExternal reads whether a rule admits people of other organisations, who
+// are guests at most.
+func (f *tierFile) readExternal(r *reader, i item, rule *tiers.Rule) {
+	if !i.given() {
+		return
+	}
+	word, known := r.word(i, "refuse", "guest")
+	if known && word == "guest" && rule.Tier != tiers.Guest {
+		r.fault(i.node, i.name+" is guest in the "+rule.Tier.String()+"'s file", "refuse, or the rule in guest.yaml: people of other organisations are guests at most")
+	}
+	rule.External = word == "guest"
+}
+
+// checkRule refuses rules that match nobody by mistake, or everybody, or that
+// make owners of whoever gets a role.
 func (f *tierFile) checkRule(r *reader, n network, s section, rule tiers.Rule) {
-	var missing []string
-	if !s.get(n.workspace).given() && (n.platform == tiers.Slack || rule.Anyone || s.get("channels").given()) {
-		missing = append(missing, n.workspace)
-	}
-	if rule.Anyone && !s.get("channels").given() {
-		missing = append(missing, "channels")
-	}
-	for _, key := range missing {
+	placed := s.get("channels").given() || s.get("categories").given()
+	roles := s.get("roles").given()
+	if !s.get(n.workspace).given() && (n.platform == tiers.Slack || rule.Anyone || placed || roles) {
 		right := fmt.Sprintf("the %s of the channels", n.workspace)
 		switch {
-		case key == "channels":
-			right = "the channels in which every person is " + f.Tier.Tier.String()
 		case n.platform == tiers.Slack:
 			right = "the workspace, since Slack ids are told apart by it"
+		case roles && !placed:
+			right = "the guild of the roles, since a role of another guild means nothing here"
 		}
-		r.fault(s.at, s.get(key).name+" is missing", right)
+		r.fault(s.at, s.get(n.workspace).name+" is missing", right)
 	}
+	if rule.Anyone && !placed {
+		r.fault(s.at, s.get("channels").name+" is missing", "the channels in which every person is "+f.Tier.Tier.String())
+	}
+	owner := f.Tier.Tier == tiers.Owner
 	switch {
-	case rule.Anyone && f.Tier.Tier == tiers.Owner:
+	case rule.Anyone && owner:
 		r.fault(s.get("anyone").node, "anyone: true in the owner's file", "the owner's user ids in users")
-	case !s.get("users").given() && !s.get("anyone").given():
-		r.fault(s.at, s.name+" matches nobody: it has neither users nor anyone", "users: [...], or anyone: true with channels")
+	case roles && owner:
+		r.fault(s.get("roles").at, "roles in the owner's file: whoever hands out the role would make owners", "the owner's user ids in users")
+	case s.get("until").given() && owner: // the bot would be left without one
+		r.fault(s.get("until").at, "until in the owner's file", "an owner for good, or the line in team.yaml")
+	case !s.get("users").given() && !s.get("anyone").given() && !roles:
+		by := "users"
+		if n.platform == tiers.Discord {
+			by = "users, roles"
+		}
+		r.fault(s.at, s.name+" matches nobody: it has no "+by+" or anyone", "users: [...], or anyone: true with channels")
 	}
+}
+
+// roleIDs reads role ids of a guild. The role with the guild's own id is
+// @everyone.
+func roleIDs(r *reader, i item, guild string) []idAt {
+	ids := r.ids(i, discordID("role"))
+	return slices.DeleteFunc(ids, func(id idAt) bool {
+		everyone := guild != "" && id.id == guild
+		if everyone {
+			r.fault(id.at.node, i.name+" holds the guild's own id, which is the role @everyone", "anyone: true with its channels")
+		}
+		return everyone
+	})
 }
 
 // readPlaces reads the places in which nobody is more than the tier.
@@ -113,7 +157,7 @@ func (f *tierFile) readPlaces(r *reader, i item) {
 	s := r.fields(i, string(tiers.Discord), string(tiers.Slack))
 	for _, n := range networks() {
 		for _, e := range r.mappings(s.get(string(n.platform))) {
-			f.readCap(r, n, r.fields(e, n.workspace, "channels"))
+			f.readCap(r, n, r.fields(e, names(placeKeys(n))...))
 		}
 	}
 }
@@ -122,30 +166,64 @@ func (f *tierFile) readCap(r *reader, n network, s section) {
 	if f.Tier.Tier == tiers.Owner {
 		r.fault(s.at, "a place in the owner's file lowers nobody", "it in guest.yaml or team.yaml")
 	}
-	c := tiers.Cap{Tier: f.Tier.Tier, Platform: n.platform, Origin: fmt.Sprintf("%s:%d", r.file, s.at.Line)}
+	c := tiers.Cap{Tier: f.Tier.Tier, Platform: n.platform, Origin: origin(r, s)}
 	if i, ok := r.need(s, n.workspace, "the "+n.workspace+" of the place"); ok {
 		c.Workspace, _ = r.id(i, n.work)
 	}
-	i := s.get("channels")
-	c.Channels = plain(r.ids(i, n.channel))
+	c.Channels, c.Categories = plain(r.ids(s.get("channels"), n.channel)), plain(r.ids(s.get("categories"), discordID("category")))
 	// For a limit, an empty list could mean no channel or every one.
-	if i.given() && i.empty() {
-		r.fault(i.at, i.name+" is empty", "the channels; without the key the whole "+n.workspace+" is meant")
+	for _, i := range []item{s.get("channels"), s.get("categories")} {
+		if i.given() && i.empty() {
+			r.fault(i.at, i.name+" is empty", "the channels; without the key the whole "+n.workspace+" is meant")
+		}
+	}
+	if i := s.get("audience"); i.given() {
+		if _, ok := r.word(i, tiers.Team.String()); ok && f.Tier.Tier == tiers.Guest {
+			r.fault(i.node, i.name+" is team where nobody is more than guest", "the place in team.yaml")
+		}
+		c.Audience = min(tiers.Team, f.Tier.Tier)
 	}
 	f.caps = append(f.caps, c)
+}
+
+// readBlocks reads who may do nothing. They may stand in any tier file and mean
+// the same in each.
+// Guarded by tests/contract TestTheDecisionTable.
+func (f *tierFile) readBlocks(r *reader, i item) {
+	s := r.fields(i, string(tiers.Discord), string(tiers.Slack))
+	for _, n := range networks() {
+		for _, e := range r.mappings(s.get(string(n.platform))) {
+			f.readBlock(r, n, r.fields(e, names(blockKeys(n))...))
+		}
+	}
+}
+
+func (f *tierFile) readBlock(r *reader, n network, s section) {
+	b := tiers.Block{Platform: n.platform, Origin: origin(r, s)}
+	users, roles := s.get("users"), s.get("roles")
+	if i := s.get(n.workspace); i.given() {
+		b.Workspace, _ = r.id(i, n.work)
+	} else if n.platform == tiers.Slack || roles.given() {
+		r.need(s, n.workspace, "the "+n.workspace+" whose ids these are")
+	}
+	if !users.given() && !roles.given() {
+		r.fault(s.at, s.name+" blocks nobody", "the user ids in users")
+	}
+	b.Users, b.Roles = plain(r.ids(users, n.user)), plain(roleIDs(r, roles, b.Workspace))
+	f.blocks = append(f.blocks, b)
 }
 
 // doubled reports people and channels that two tiers claim, since only one of
 // the two can be meant.
 func doubled(uses []use) Faults {
 	type key struct {
-		platform      tiers.Platform
-		user, channel string
+		platform tiers.Platform
+		kind, id string
 	}
 	seen := map[key][]use{}
 	var faults Faults
 	for _, u := range uses {
-		k := key{u.platform, u.user, u.channel}
+		k := key{u.platform, u.kind, u.id}
 		known := false
 		for _, other := range seen[k] {
 			known = known || other.tier == u.tier && other.workspace == u.workspace
@@ -154,8 +232,11 @@ func doubled(uses []use) Faults {
 				continue
 			}
 			what := fmt.Sprintf("%s is %s already (%s:%d)", u.at.node.Value, other.tier, other.file, other.at.node.Line)
-			if u.user == "" {
+			switch u.kind {
+			case "anyone":
 				what = "anyone in " + what
+			case "role":
+				what = "the role " + what
 			}
 			faults = append(faults, Fault{u.file, u.at.node.Line, u.at.node.Column, what, "each id in one tier only"})
 			break

@@ -14,6 +14,7 @@ type tierFile struct {
 	Tier
 	rules   []tiers.Rule
 	caps    []tiers.Cap
+	blocks  []tiers.Block
 	uses    []use
 	expects []expectation
 	listed  []item // the names in policy.runners
@@ -29,7 +30,7 @@ func readTier(src source, tier tiers.Tier, floor Tier, runners []string) (tierFi
 	}
 	f := tierFile{Tier: floor.clone()}
 	f.Tier.Tier, f.Origin = tier, src.file
-	s := r.fields(item{"", top, top}, "tier", "match", "places", "policy", "limits", "asking", "reply", "expect")
+	s := r.fields(item{"", top, top}, names(tierKeys())...)
 	if i, ok := r.need(s, "tier", "tier: "+tier.String()); ok {
 		if word, ok := r.word(i, tierWords()...); ok && word != tier.String() {
 			r.fault(i.node, "tier "+word+" in the file "+tier.String()+".yaml", "tier: "+tier.String()+", or the file named "+word+".yaml")
@@ -41,6 +42,7 @@ func readTier(src source, tier tiers.Tier, floor Tier, runners []string) (tierFi
 	f.readReply(r, s.get("reply"))
 	f.readMatch(r, s.get("match"))
 	f.readPlaces(r, s.get("places"))
+	f.readBlocks(r, s.get("block"))
 	f.readExpects(r, s.get("expect"))
 	return f, r.faults
 }
@@ -59,7 +61,7 @@ func (f *tierFile) readPolicy(r *reader, i item, runners []string) {
 	if !i.given() {
 		return
 	}
-	p := r.fields(i, "mode", "workspace", "documents", "tools", "network", "require", "runners", "model")
+	p := r.fields(i, names(policyKeys())...)
 	f.Wish = policy.Wish{Limits: f.Wish.Limits}
 	f.readMode(r, p)
 	if i, ok := r.need(p, "network", "model-only, or none"); ok {
@@ -149,10 +151,9 @@ func (f *tierFile) readRunners(r *reader, p section, known []string) {
 }
 
 func (f *tierFile) readModels(r *reader, i item) {
-	providers := []spec.Provider{spec.Anthropic, spec.OpenAI, spec.Gemini}
-	m := r.fields(i, string(providers[0]), string(providers[1]), string(providers[2]), "output_tokens")
+	m := r.fields(i, append(text(modelProviders()), "output_tokens")...)
 	f.Models = map[spec.Provider]string{}
-	for _, p := range providers {
+	for _, p := range modelProviders() {
 		i := m.get(string(p))
 		if !i.given() {
 			continue
@@ -173,7 +174,7 @@ func (f *tierFile) readModels(r *reader, i item) {
 const alnum = "abcdefghijklmnopqrstuvwxyz" + capital + digits
 
 func (f *tierFile) readLimits(r *reader, i item) {
-	s := r.fields(i, "wall", "stall", "memory", "disk", "files", "processes", "open_files", "answer", "model_requests")
+	s := r.fields(i, names(limitKeys())...)
 	l := &f.Wish.Limits
 	for key, into := range map[string]*int{"files": &l.Files, "processes": &l.Processes, "open_files": &l.OpenFiles, "model_requests": &l.ModelRequests} {
 		if i := s.get(key); i.given() {
@@ -185,6 +186,9 @@ func (f *tierFile) readLimits(r *reader, i item) {
 			*into, _ = r.size(i)
 		}
 	}
+	if i := s.get("memory"); i.given() && l.Memory > 0 && l.Memory < policy.LeastMemory {
+		r.fault(i.node, "memory: "+i.node.Value+" is less than a run can be started with", policy.Size(policy.LeastMemory)+" or more")
+	}
 	if i := s.get("wall"); i.given() {
 		l.Wall, _ = r.duration(i)
 	}
@@ -194,8 +198,8 @@ func (f *tierFile) readLimits(r *reader, i item) {
 }
 
 func (f *tierFile) readAsking(r *reader, i item) {
-	s := r.fields(i, "per_minute", "running", "waiting", "tokens_per_day")
-	day := r.fields(s.get("tokens_per_day"), "user", "tier")
+	s := r.fields(i, names(askingKeys())...)
+	day := r.fields(s.get("tokens_per_day"), names(dayKeys())...)
 	for _, v := range []struct {
 		item
 		least int
@@ -214,7 +218,7 @@ func (f *tierFile) readAsking(r *reader, i item) {
 }
 
 func (f *tierFile) readReply(r *reader, i item) {
-	s := r.fields(i, "where", "mentions", "unfurl")
+	s := r.fields(i, names(replyKeys())...)
 	if i := s.get("where"); i.given() {
 		f.Reply.Where, _ = r.word(i, "thread")
 	}

@@ -41,6 +41,21 @@ func (r *reader) duration(i item) (time.Duration, bool) {
 	return d, true
 }
 
+// instant reads a moment with its zone, so that it means one thing everywhere.
+func (r *reader) instant(i item) (time.Time, bool) {
+	const right = "a time with its zone, such as 2030-01-31T18:00:00Z"
+	if i.null() || i.node.Kind != yaml.ScalarNode {
+		r.unfit(i, right)
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, i.node.Value)
+	if err != nil || at.IsZero() {
+		r.unfit(i, right)
+		return time.Time{}, false
+	}
+	return at, true
+}
+
 // size reads bytes with a binary unit.
 func (r *reader) size(i item) (int64, bool) {
 	const right = "a size with its unit, such as 64KiB, 10MiB or 1.5GiB"

@@ -3,6 +3,7 @@ package manifests
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
@@ -18,6 +19,8 @@ match:
     - {guild: "900000000000000001", channels: ["700000000000000001"], anyone: true}
     - {guild: "900000000000000001", channels: ["700000000000000002"], users: ["222222222222222222"]}
     - {users: ["333333333333333333"]}
+    - {guild: "900000000000000001", categories: ["710000000000000001"], roles: ["800000000000000001"], anyone: true}
+    - {users: ["555555555555555555"], until: 2026-01-31T18:00:00Z}
   slack:
     - {workspace: T0HOME001, channels: [C0123ABCD], users: [U0GUEST01], anyone: true, external: refuse}
 policy:
@@ -29,7 +32,7 @@ policy:
   require: [filesystem, network, processes]
   runners: [docs]
   model: {anthropic: small, output_tokens: 16}
-limits: {wall: 10s, stall: 1s, memory: 1MiB, disk: 1MiB, files: 1, processes: 1, open_files: 1, answer: 1KiB, model_requests: 1}
+limits: {wall: 10s, stall: 1s, memory: 32MiB, disk: 1MiB, files: 1, processes: 1, open_files: 1, answer: 1KiB, model_requests: 1}
 asking: {per_minute: 1, running: 1, waiting: 0, tokens_per_day: {user: 1, tier: 1}}
 reply: {where: thread, mentions: none, unfurl: false}
 `
@@ -98,21 +101,27 @@ type fataler interface {
 }
 
 func requireNobodyMore(t fataler, text string, full, got tiers.Rules) {
-	for _, user := range []string{"222222222222222222", "333333333333333333", "444444444444444444"} {
+	for _, user := range []string{"222222222222222222", "333333333333333333", "444444444444444444", "555555555555555555"} {
 		for _, guild := range []string{"", "900000000000000001", "900000000000000002"} {
 			for _, channel := range []string{"700000000000000001", "700000000000000002", "700000000000000003"} {
-				who := tiers.Identity{Platform: tiers.Discord, Workspace: guild, User: user, Kind: tiers.Person}
-				where := tiers.Place{Platform: tiers.Discord, Workspace: guild, Channel: channel, Most: tiers.Owner, Direct: guild == ""}
-				require.LessOrEqual(t, got.Resolve(who, where).Tier, full.Resolve(who, where).Tier, text)
+				for _, category := range []string{"", "710000000000000001"} {
+					for _, at := range []time.Time{{}, time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)} {
+						who := tiers.Identity{Platform: tiers.Discord, Workspace: guild, User: user, Kind: tiers.Person, Member: true}
+						where := tiers.Place{Platform: tiers.Discord, Workspace: guild, Channel: channel, Category: category, Most: tiers.Owner, Direct: guild == ""}
+						require.LessOrEqual(t, got.Resolve(who, where, at).Tier, full.Resolve(who, where, at).Tier, text)
+						who.Roles = []string{"800000000000000001"}
+						require.LessOrEqual(t, got.Resolve(who, where, at).Tier, full.Resolve(who, where, at).Tier, text)
+					}
+				}
 			}
 		}
 	}
 	for _, user := range []string{"U0GUEST01", "U0OTHER01"} {
 		for _, workspace := range []string{"T0HOME001", "T0HOME002"} {
 			for _, channel := range []string{"C0123ABCD", "C0123ABCE"} {
-				who := tiers.Identity{Platform: tiers.Slack, Workspace: workspace, User: user, Kind: tiers.Person}
+				who := tiers.Identity{Platform: tiers.Slack, Workspace: workspace, User: user, Kind: tiers.Person, Member: true}
 				where := tiers.Place{Platform: tiers.Slack, Workspace: workspace, Channel: channel, Most: tiers.Owner}
-				require.LessOrEqual(t, got.Resolve(who, where).Tier, full.Resolve(who, where).Tier, text)
+				require.LessOrEqual(t, got.Resolve(who, where, time.Time{}).Tier, full.Resolve(who, where, time.Time{}).Tier, text)
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func (r *Runner) Checked(ctx context.Context) map[string]Fact {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	facts := r.Facts()
-	_, noSandbox := r.helpPolicy(ctx)
+	_, noSandbox := helpPolicy(ctx, r.cfg.Engine)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for name, f := range facts {
@@ -140,15 +140,15 @@ func (r *Runner) missing(ctx context.Context, s spec.Spec, path string) (lacks, 
 	return lacks, "", nil
 }
 
-func (r *Runner) helpPolicy(ctx context.Context) (policy.Effective, error) {
+func helpPolicy(ctx context.Context, engine *sandbox.Engine) (policy.Effective, error) {
 	return policy.Narrow(policy.Wish{
 		Mode: policy.ReadOnly, Limits: helpLimits(), Require: []policy.Clause{policy.Filesystem, policy.NetworkReach},
-	}, r.cfg.Engine.Probe(ctx))
+	}, engine.Probe(ctx))
 }
 
 // help runs the program for its help text alone.
 func (r *Runner) help(ctx context.Context, s spec.Spec, path string) ask.Result {
-	e, err := r.helpPolicy(ctx)
+	e, err := helpPolicy(ctx, r.cfg.Engine)
 	if err != nil {
 		return ask.Result{Cause: ask.NoSandbox, Detail: err.Error()}
 	}

@@ -58,7 +58,7 @@ type Proof struct {
 type Runner struct {
 	cfg   Config
 	specs map[string]spec.Spec
-	flags flagMemory
+	flags *flagMemory
 }
 
 // New checks the configuration. Two specs of one name are an error.
@@ -66,7 +66,7 @@ func New(cfg Config) (*Runner, error) {
 	if cfg.Engine == nil {
 		return nil, errors.New("runner: no sandbox engine")
 	}
-	r := &Runner{cfg: cfg, specs: map[string]spec.Spec{}}
+	r := &Runner{cfg: cfg, specs: map[string]spec.Spec{}, flags: &flagMemory{}}
 	for _, s := range cfg.Specs {
 		if _, twice := r.specs[s.Name]; twice {
 			return nil, fmt.Errorf("runner %q is described twice", s.Name)
@@ -74,6 +74,14 @@ func New(cfg Config) (*Runner, error) {
 		r.specs[s.Name] = s
 	}
 	return r, nil
+}
+
+// With gives a Runner of the same runners and the same sandbox for other tiers, so
+// that rules and policies can be changed together, as one value.
+func (r *Runner) With(tiers map[ask.Tier]TierPolicy) *Runner {
+	other := *r
+	other.cfg.Tiers = tiers
+	return &other
 }
 
 // Choose picks a runner for the tier as Plan would, by what Facts or Checked

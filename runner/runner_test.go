@@ -134,7 +134,7 @@ func TestTheQuestionIsNeverFirstAndNeverSplit(t *testing.T) {
 
 func someLimits() policy.Limits {
 	return policy.Limits{
-		Wall: time.Minute, Stall: time.Second, Memory: 1, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1,
+		Wall: time.Minute, Stall: time.Second, Memory: policy.LeastMemory, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1,
 	}
 }
 

@@ -23,12 +23,17 @@ const (
 )
 
 // Identity is who sent a message, by the ids that the platform vouches for.
+// What an adapter could not learn stays zero, and zero is less right.
 type Identity struct {
-	Platform  Platform
-	Workspace string // Discord guild or Slack team that vouches for the user; empty in a Discord DM
-	User      string // the platform's own user id, never a name
-	Kind      Kind
-	External  bool // belongs to another organisation than the place
+	Platform   Platform
+	Workspace  string // Discord guild or Slack team that vouches for the user; empty in a Discord DM
+	User       string // the platform's own user id, never a name
+	Kind       Kind
+	Member     bool     // belongs to Workspace now; false: not, no longer, or not known
+	External   bool     // belongs to another organisation than the place
+	Restricted bool     // a guest account of the workspace (Slack)
+	Roles      []string `json:",omitempty"` // Discord role ids, held in Workspace
+	Groups     []string `json:",omitempty"` // Slack user group ids, of Workspace
 }
 
 // Key names the person for limits and fairness: the same person in two places
@@ -40,17 +45,15 @@ func (i Identity) Key() string {
 	return string(i.Platform) + ":" + i.User
 }
 
-// Place is where a message was sent and where its answer will be read.
+// Place is where a message was sent and where its answer will be read. An
+// adapter that does not know Parent or Category lowers Most to guest, since a
+// limit on them would not be found.
 type Place struct {
 	Platform  Platform
 	Workspace string // Discord guild or Slack team; empty in a Discord DM
 	Channel   string
-	Parent    string // the channel that a thread belongs to; empty outside threads
+	Parent    string // the channel or forum that a thread or post belongs to; empty outside of them
+	Category  string `json:",omitempty"` // Discord category of the channel, or of the thread's channel; empty: none
 	Direct    bool   // a conversation of one person with the bot
 	Most      Tier   // the highest tier that the adapter lets in here; the zero lets nobody in
-}
-
-// in says whether the place is the channel or a thread of it.
-func (p Place) in(channel string) bool {
-	return channel != "" && (p.Channel == channel || p.Parent == channel)
 }

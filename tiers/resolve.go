@@ -1,92 +1,68 @@
 package tiers
 
-import (
-	"fmt"
-	"slices"
-)
-
-// Rule gives a tier to the people that it matches. The zero Rule matches nobody.
-type Rule struct {
-	Tier      Tier
-	Platform  Platform
-	Workspace string   // required on Slack; on Discord empty means any place, for Users only
-	Channels  []string // nil: every channel of the workspace, for Users only; empty: none
-	Users     []string // exact user ids
-	Anyone    bool     // every person in Channels; needs Workspace and Channels
-	Origin    string   // file:line, for explanations
-}
-
-// Cap lowers everybody in a place to at most a tier. It never raises anybody.
-type Cap struct {
-	Tier      Tier
-	Platform  Platform
-	Workspace string
-	Channels  []string // nil: every channel of the workspace
-	Origin    string
-}
-
-// Rules is an immutable set of rules and caps. The zero Rules match nobody.
-type Rules struct {
-	rules []Rule // owner first
-	caps  []Cap
-}
-
-// NewRules copies rules and caps. Rules are tried from owner down, in the order
-// given within a tier.
-func NewRules(rules []Rule, caps []Cap) Rules {
-	r := Rules{rules: slices.Clone(rules), caps: slices.Clone(caps)}
-	for i := range r.rules {
-		r.rules[i].Channels = slices.Clone(r.rules[i].Channels)
-		r.rules[i].Users = slices.Clone(r.rules[i].Users)
-	}
-	for i := range r.caps {
-		r.caps[i].Channels = slices.Clone(r.caps[i].Channels)
-	}
-	slices.SortStableFunc(r.rules, func(a, b Rule) int { return int(b.Tier) - int(a.Tier) })
-	return r
-}
-
-// Count says how many rules give the tier.
-func (r Rules) Count(t Tier) int {
-	n := 0
-	for _, rule := range r.rules {
-		if rule.Tier == t {
-			n++
-		}
-	}
-	return n
-}
+import "time"
 
 // Decision is the tier of a message and why. The zero Decision refuses.
 type Decision struct {
-	Tier   Tier   `json:"tier"`           // min(Person, Place)
-	Person Tier   `json:"person"`         // what the rules give the person here
-	Place  Tier   `json:"place"`          // the most that this place allows
-	Rule   string `json:"rule,omitempty"` // origin of the rule that gave Person; empty: none did
-	Cap    string `json:"cap,omitempty"`  // origin of the limit that lowered the person; empty: none did
-	Why    string `json:"why"`            // one sentence for the operator
+	Tier   Tier   `json:"tier"`            // min(Person, Place), or none for the blocked
+	Person Tier   `json:"person"`          // what the rules give the person here
+	Place  Tier   `json:"place"`           // the most that this place allows
+	Rule   string `json:"rule,omitempty"`  // origin of the rule that gave Person; empty: none did
+	Cap    string `json:"cap,omitempty"`   // origin of the limit that lowered the person; empty: none did
+	Block  string `json:"block,omitempty"` // origin of the block that denied the person; empty: none did
+	// Audience is what everybody is known to be who can read the answer: the
+	// asker's tier in a direct message, team where the operator says so and the
+	// adapter does not know better. None: strangers may read along.
+	Audience Tier   `json:"audience,omitempty"`
+	Why      string `json:"why"` // one sentence for the operator
 }
 
-// Resolve decides the tier of a message from the ids of its sender and place.
-// It is total: whatever it does not know is None.
+// Resolve decides the tier of a message from the ids of its sender and place, at
+// a time: blocks first, then the highest rule that matches, then the limit of
+// the place. The zero time is before every end. It is total: whatever it does
+// not know is None.
 // Guarded by tests/contract TestNamesBotsAndDirectMessagesGetNothing.
-func (r Rules) Resolve(who Identity, where Place) Decision {
-	if why := unknown(who, where); why != "" {
+func (r Rules) Resolve(who Identity, where Place, now time.Time) Decision {
+	if why := unknown(&who, &where); why != "" {
 		return Decision{Why: why}
 	}
-	d := Decision{}
-	d.Person, d.Rule, d.Why = r.person(who, where)
-	most, origin := r.place(where)
-	d.Place = most
-	d.Tier = min(d.Person, most)
-	if d.Tier < d.Person {
-		d.Cap = origin
-		d.Why = fmt.Sprintf("%s; this place allows at most %s (%s)", d.Why, most, origin)
+	d := Decision{Place: where.Most}
+	if b, why := r.blocked(&who, &where); b != nil {
+		d.Block, d.Why = b.Origin, why
+		return d
+	}
+	d.Person, d.Rule, d.Why = r.person(&who, &where, now)
+	most, audience := r.place(&where)
+	if most != nil && most.Cap.Tier < where.Most {
+		d.Place = most.Cap.Tier
+	}
+	d.Tier = min(d.Person, d.Place)
+	switch {
+	case d.Tier == d.Person:
+	case d.Place == where.Most:
+		d.Cap, d.Why = askedThere, whereAsked(where.Most)
+	default:
+		d.Cap, d.Why = most.Origin, most.why
+	}
+	d.Audience = min(audience, d.Place)
+	if where.Direct {
+		d.Audience = d.Tier
 	}
 	return d
 }
 
-func unknown(who Identity, where Place) string {
+// askedThere stands for the adapter's own limit, where a file and line stand for
+// the operator's.
+const askedThere = "set by where it was asked"
+
+func whereAsked(most Tier) string {
+	if most == Guest {
+		return "where it was asked, nobody is more than guest (set by where it was asked)"
+	}
+	return "where it was asked, nobody is more than team (set by where it was asked)"
+}
+
+func unknown(who *Identity, where *Place) string {
 	switch {
 	case who.Platform == "" || who.User == "":
 		return "the sender has no id"
@@ -96,62 +72,109 @@ func unknown(who Identity, where Place) string {
 		return "sender and place are of different platforms"
 	case where.Channel == "":
 		return "the place has no id"
-	case where.Most == None:
+	case where.Most <= None || where.Most > Owner:
 		return "nobody is let in here"
-	case who.External:
-		return "the sender belongs to another organisation"
 	}
 	return ""
 }
 
-func (r Rules) person(who Identity, where Place) (Tier, string, string) {
+const (
+	noRule      = "no rule matches this person here"
+	noOutsiders = "they belong to another organisation, and no rule here admits those"
+	noMember    = "no rule matches this person here, who is not known to be a member"
+)
+
+// person gives what the rules give somebody here, by which rule, and why.
+func (r *Rules) person(who *Identity, where *Place, now time.Time) (Tier, string, string) {
 	if who.Platform == Local {
 		return Owner, "", "the terminal of this machine"
 	}
-	for i := range r.rules {
-		if how := r.rules[i].match(who, where); how != "" {
-			rule := &r.rules[i]
-			return rule.Tier, rule.Origin, fmt.Sprintf("%s makes them %s (%s)", how, rule.Tier, rule.Origin)
+	best, by, tier := -1, byNothing, None
+	try := func(list []int32) {
+		for _, n := range list {
+			i, x := int(n), &r.rules[n].Rule
+			w := x.names(who, where)
+			if w == byNothing || x.scope(who, where, now) != holds {
+				continue
+			}
+			if t := x.gives(who, w); t > tier || t == tier && i < best {
+				best, by, tier = i, w, t
+			}
 		}
 	}
-	return None, "", "no rule matches this person here"
-}
-
-// match gives the way in which the rule matches, or nothing.
-func (r *Rule) match(who Identity, where Place) string {
-	if r.Platform == "" || r.Platform != who.Platform || !r.covers(who, where) {
-		return ""
+	try(r.users[who.User])
+	for _, id := range who.Roles {
+		try(r.roles[id])
 	}
-	if slices.Contains(r.Users, who.User) {
-		return "their user id"
+	for _, id := range who.Groups {
+		try(r.groups[id])
 	}
-	// A rule for everybody needs a named channel and never reaches into
-	// direct messages, and it never gives owner.
-	if r.Anyone && r.Tier < Owner && r.Workspace != "" && len(r.Channels) > 0 && !where.Direct {
-		return "being a person in this channel"
-	}
-	return ""
-}
-
-func (r *Rule) covers(who Identity, where Place) bool {
-	if r.Workspace == "" {
-		return r.Platform == Discord && r.Channels == nil
-	}
-	if r.Workspace != where.Workspace || (who.Workspace != "" && r.Workspace != who.Workspace) {
-		return false
-	}
-	return r.Channels == nil || slices.ContainsFunc(r.Channels, where.in)
-}
-
-func (r Rules) place(where Place) (Tier, string) {
-	most, origin := where.Most, "set by where it was asked"
-	for _, c := range r.caps {
-		if c.Platform != where.Platform || c.Workspace != where.Workspace || c.Tier >= most {
-			continue
-		}
-		if c.Channels == nil || slices.ContainsFunc(c.Channels, where.in) {
-			most, origin = c.Tier, c.Origin
+	for _, id := range [...]string{where.Channel, where.Parent, where.Category} {
+		if id != "" {
+			try(r.places[id])
 		}
 	}
-	return most, origin
+	switch {
+	case best >= 0 && tier < r.rules[best].Tier:
+		return tier, r.rules[best].Origin, r.rules[best].lowered[by]
+	case best >= 0:
+		return tier, r.rules[best].Origin, r.rules[best].why[by]
+	case who.External:
+		return None, "", noOutsiders
+	case !who.Member && where.Workspace != "":
+		return None, "", noMember
+	}
+	return None, "", noRule
+}
+
+// place gives the lowest limit of a place, and what its readers are known to be.
+func (r *Rules) place(where *Place) (most *limit, audience Tier) {
+	for _, id := range [...]string{where.Channel, where.Parent, where.Category, where.Workspace} {
+		for _, n := range r.limits[id] {
+			c := &r.caps[n]
+			if id == "" || !c.covers(where) {
+				continue
+			}
+			if most == nil || c.Tier < most.Tier {
+				most = c
+			}
+			audience = max(audience, c.Audience)
+		}
+	}
+	return most, audience
+}
+
+func (c *Cap) covers(where *Place) bool {
+	return c.Platform == where.Platform && c.Workspace == where.Workspace && within(c.Channels, c.Categories, where)
+}
+
+// blocked gives the block that denies somebody here, and why.
+// Guarded by tests/contract TestTheDecisionTable.
+func (r *Rules) blocked(who *Identity, where *Place) (*denial, string) {
+	for _, n := range r.deniedUsers[who.User] {
+		if b := &r.blocks[n]; b.covers(who, where) {
+			return b, b.why
+		}
+	}
+	if where.Workspace == "" {
+		return nil, "" // roles count in the guild only
+	}
+	for _, n := range r.deniedRoles[where.Workspace] {
+		b := &r.blocks[n]
+		switch {
+		case !b.covers(who, where):
+		case !who.Member || who.Workspace != b.Workspace:
+			return b, b.unknown
+		case overlap(b.Roles, who.Roles):
+			return b, b.why
+		}
+	}
+	return nil, ""
+}
+
+// covers says whether a block is about this place or the workspace that
+// somebody comes from: a denial is read widely.
+func (b *Block) covers(who *Identity, where *Place) bool {
+	return b.Platform == who.Platform &&
+		(b.Workspace == where.Workspace || b.Workspace == who.Workspace || b.Workspace == "" && b.Platform == Discord)
 }

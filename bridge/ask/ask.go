@@ -100,6 +100,7 @@ const (
 	NoRunner    Cause = "no-runner"    // none is safe, installed and allowed
 	NoSandbox   Cause = "no-sandbox"   // the host cannot enforce the policy
 	NotAllowed  Cause = "not-allowed"  // the tier is none
+	Lowered     Cause = "lowered"      // the tier was lowered after the answer was made
 	TooLong     Cause = "too-long"     // the question is longer than MaxQuestion
 	TooFast     Cause = "too-fast"     // this person asked too often within a minute
 	Busy        Cause = "busy"         // this person has too many questions waiting
@@ -117,6 +118,7 @@ const (
 	AskerGone   Cause = "asker-gone"   // the terminal that asked is gone
 	Interrupted Cause = "interrupted"  // the person or the operator stopped it
 	GaveUp      Cause = "gave-up"      // the bot died over it too often
+	Taken       Cause = "taken"        // another process answers it; never the end of a question
 	NotTaken    Cause = "not-taken"    // it was entrusted, and nobody came for it
 )
 

@@ -18,3 +18,13 @@ const EventUndeliverable = "answer/undeliverable"
 type Undeliverable struct {
 	Why string `json:"why"` // for the operator
 }
+
+// EventWithheld is the kind of event that says that a stored answer was not
+// shown, because its person had lost the right to it. Its data is Withheld.
+const EventWithheld = "answer/withheld"
+
+// Withheld is the data of EventWithheld.
+type Withheld struct {
+	Cause Cause  `json:"cause"` // of the sentence that was shown in its place
+	Why   string `json:"why"`   // for the operator
+}

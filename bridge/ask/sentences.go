@@ -3,6 +3,8 @@ package ask
 import (
 	"fmt"
 	"time"
+
+	"parlour/runner/policy"
 )
 
 // Sentence gives what a person reads when a message was not answered. The
@@ -16,6 +18,8 @@ func Sentence(c Cause) string {
 		return "This host cannot give the required sandbox, so nothing was run. Please tell the operator."
 	case NotAllowed:
 		return "You are not on the list of people whom I may answer here."
+	case Lowered:
+		return "Your rights here were lowered while I worked on this, so I do not show the answer. Please ask again."
 	case TooLong:
 		return "The question is longer than 64 KiB. Please ask a shorter one."
 	case TooFast:
@@ -50,6 +54,8 @@ func Sentence(c Cause) string {
 		return "Stopped before there was an answer."
 	case GaveUp:
 		return "I was restarted too often over this question, so I gave it up. Please ask it differently."
+	case Taken:
+		return "This question is being answered already. Please ask for the answer again in a moment."
 	case NotTaken:
 		return "Nobody came for this question in time, so it was not run. Please ask it again."
 	}
@@ -61,7 +67,7 @@ func KindOf(c Cause) Kind {
 	switch c {
 	case NoCause:
 		return Answered
-	case NotAllowed, TooLong, TooFast, Busy, NoSandbox:
+	case NotAllowed, Lowered, TooLong, TooFast, Busy, NoSandbox:
 		return Refused
 	case AskerGone, Interrupted:
 		return Cancelled
@@ -69,6 +75,16 @@ func KindOf(c Cause) Kind {
 		return Expired
 	}
 	return Unavailable
+}
+
+// Held gives the word of a receipt for how its run was held. Only the sandboxes
+// that policy knows by name are one.
+// Guarded by tests/contract TestReceiptsSaySandboxedForSandboxesOnly.
+func Held(r Receipt) string {
+	if _, err := policy.ParseRung(r.Rung); err != nil {
+		return "not sandboxed"
+	}
+	return "sandboxed"
 }
 
 // Working gives what a person reads while a question is worked on. It names the

@@ -1,10 +1,14 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -147,9 +151,40 @@ func (c *client) thread(ctx context.Context, in, message, name string) (string, 
 	return got.ID, err
 }
 
-// after lists up to 100 messages that came after another.
+const (
+	onePage   = 100 // the most messages that Discord gives at a time
+	mostPages = 10  // that are read to find what was posted
+)
+
+// after lists the messages that came after another, up to mostPages of them. On
+// failure it gives what it has.
+// Guarded by tests/contract TestDiscordAFloodHidesNothingThatWasPosted.
 func (c *client) after(ctx context.Context, in, message string) ([]posted, error) {
-	var got []posted
-	err := c.do(ctx, http.MethodGet, "/channels/"+in+"/messages?limit=100&after="+message, nil, &got)
-	return got, err
+	var all []posted
+	for range mostPages {
+		var page []posted
+		path := fmt.Sprintf("/channels/%s/messages?limit=%d&after=%s", in, onePage, message)
+		if err := c.do(ctx, http.MethodGet, path, nil, &page); err != nil {
+			return all, err
+		}
+		all = append(all, page...)
+		if len(page) < onePage {
+			return all, nil
+		}
+		// A page holds what came right after, in no order that is relied on.
+		last := slices.MaxFunc(page, func(a, b posted) int { return byAge(a.ID, b.ID) }).ID
+		if !snowflake(last) || byAge(last, message) <= 0 {
+			return all, errors.New("discord gives messages that it was not asked for")
+		}
+		message = last
+	}
+	return all, errFlooded
+}
+
+// errFlooded says that there are more messages than are read.
+var errFlooded = fmt.Errorf("more than %d messages came since, the rest is not read", mostPages*onePage-1)
+
+// byAge compares two ids: a later one is longer or, at one length, greater.
+func byAge(a, b string) int {
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }

@@ -23,7 +23,10 @@ type event struct {
 	Flags     int     `json:"flags"`
 	Content   string  `json:"content"`
 	Author    *author `json:"author"`
-	Mentions  []struct {
+	Member    *struct {
+		Roles []string `json:"roles"`
+	} `json:"member"`
+	Mentions []struct {
 		ID string `json:"id"`
 	} `json:"mentions"`
 	Reference *struct {
@@ -54,9 +57,11 @@ func decode(raw []byte) (event, error) {
 // channel is what is known of the place of a message. The zero channel is one
 // of which nothing is known.
 type channel struct {
-	Type   int    `json:"type"`
-	Parent string `json:"parent_id"`
-	known  bool
+	Type     int    `json:"type"`
+	Parent   string `json:"parent_id"` // of a thread its channel, of a channel its category
+	category string
+	known    bool // type and parent
+	whole    bool // the category too
 }
 
 // The types of Discord's channels and messages that matter here.
@@ -128,9 +133,27 @@ func (e event) kind() tiers.Kind {
 	return tiers.Person
 }
 
+// identity gives who sent the message. The roles are those of the message's
+// guild; what comes without a member, as a direct message does, has none.
+// Guarded by tests/contract TestDiscordRolesCountInTheirGuildOnly.
+func (e event) identity(kind tiers.Kind) tiers.Identity {
+	who := tiers.Identity{Platform: tiers.Discord, Workspace: e.GuildID, User: e.Author.ID, Kind: kind}
+	if e.GuildID == "" || e.Member == nil {
+		return who
+	}
+	who.Member = true
+	for _, role := range e.Member.Roles {
+		if snowflake(role) && role != e.GuildID {
+			who.Roles = append(who.Roles, role)
+		}
+	}
+	return who
+}
+
 // convert makes the message of an event, or says why there is none. It passes
 // ids on and decides nothing, but for this: what is not a person is not asked
-// about, and quoted text of others lowers the place to guest.
+// about, and quoted text of others or a place that is
+// not known lowers to guest.
 // Guarded by tests/contract TestDiscordHandsOnlyPeopleOn.
 func convert(self string, e event, at channel) (bridge.Message, string) {
 	if why := unaddressed(self, e); why != "" {
@@ -146,7 +169,7 @@ func convert(self string, e event, at channel) (bridge.Message, string) {
 	}
 	m := bridge.Message{
 		ID:       "discord:" + e.ID,
-		Identity: tiers.Identity{Platform: tiers.Discord, Workspace: e.GuildID, User: e.Author.ID, Kind: kind},
+		Identity: e.identity(kind),
 		Place: tiers.Place{
 			Platform: tiers.Discord, Workspace: e.GuildID, Channel: e.ChannelID, Direct: e.GuildID == "", Most: tiers.Owner,
 		},
@@ -164,7 +187,10 @@ func convert(self string, e event, at channel) (bridge.Message, string) {
 	default:
 		m.Lane, to.thread = "discord:"+e.ID, at.holdsThreads()
 	}
-	if quotes {
+	m.Place.Category = at.category
+	// A limit of the channel or category cannot be found where they are not known.
+	// Guarded by tests/contract TestDiscordFailedLookupIsLessRightAndNotKept.
+	if quotes || !m.Place.Direct && !at.whole {
 		m.Place.Most = tiers.Guest
 	}
 	m.ReplyTo = to.String()

@@ -13,6 +13,7 @@ import (
 // person gets through, and ids are ids.
 func FuzzConvert(f *testing.F) {
 	f.Add([]byte(`{"id":"5","channel_id":"6","guild_id":"7","author":{"id":"8"},"content":"<@1> hi","mentions":[{"id":"1"}]}`))
+	f.Add([]byte(`{"id":"5","channel_id":"6","guild_id":"7","author":{"id":"8"},"member":{"roles":["9","x","7"]},"content":"<@1> hi","mentions":[{"id":"1"}]}`))
 	f.Add([]byte(`{"id":"5","channel_id":"6","author":{"id":"8"},"content":"","type":19,"referenced_message":null,"message_snapshots":[{}]}`))
 	f.Add([]byte(`{"id":"5","channel_id":"6","author":{"id":"8","bot":true},"webhook_id":"9","content":"x","mentions":[null]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -20,7 +21,7 @@ func FuzzConvert(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, at := range []channel{{}, {Type: channelPublicThread, Parent: "3", known: true}, {known: true}} {
+		for _, at := range []channel{{}, {Type: channelPublicThread, Parent: "3", known: true}, {known: true, whole: true}} {
 			m, drop := convert("1", e, at)
 			if drop != "" {
 				require.Zero(t, m)
@@ -29,11 +30,22 @@ func FuzzConvert(f *testing.F) {
 			require.Equal(t, tiers.Person, m.Identity.Kind)
 			require.NotEqual(t, "1", m.Identity.User)
 			require.NotEmpty(t, m.Text)
+			require.True(t, m.Place.Most <= tiers.Guest || m.Place.Direct || at.whole)
+			for _, role := range m.Identity.Roles {
+				require.True(t, snowflake(role) && m.Identity.Member && e.GuildID != "" && role != e.GuildID)
+			}
 			to, err := parseAddress(m.ReplyTo)
 			require.NoError(t, err)
 			require.Equal(t, m.Place.Channel, to.channel)
 		}
 	})
+}
+
+func TestWhatIsKnownOfAChannelGrowsOld(t *testing.T) {
+	now := time.Now()
+	require.True(t, seen{channel{known: true}, now.Add(-mostAge / 2)}.fresh(now))
+	require.False(t, seen{channel{known: true}, now.Add(-mostAge)}.fresh(now))
+	require.False(t, seen{}.fresh(now), "nothing is known")
 }
 
 func TestIDsHoldTheirTime(t *testing.T) {

@@ -119,13 +119,14 @@ func (d *delivery) beside(ctx context.Context, rest *client) {
 	}
 }
 
-// look reads what stands in a channel after a message.
+// look reads what stands in a channel after a message. What was read before a
+// fault counts: it stands there.
 func (d *delivery) look(ctx context.Context, rest *client, channel, message string) {
 	held, err := rest.after(ctx, channel, message)
 	if err != nil {
 		d.log.Warn("what was posted before could not be read", "job", d.job.ID, "err", err)
 	}
-	d.where, d.held, d.read = channel, held, err == nil
+	d.where, d.held, d.read = channel, held, err == nil || errors.Is(err, errFlooded)
 }
 
 // replyTo is the message to which the first post replies: in a thread there is none.
@@ -229,11 +230,5 @@ func receipt(job ask.Job, ended ask.Ended) string {
 	if r.Choice.Runner != "" {
 		words = append(words, r.Choice.Runner)
 	}
-	// "full" is the one rung with a sandbox; what is not known to be one is none.
-	if r.Rung == "full" {
-		words = append(words, "sandboxed")
-	} else {
-		words = append(words, "not sandboxed")
-	}
-	return "-# " + strings.Join(words, " · ")
+	return "-# " + strings.Join(append(words, ask.Held(r)), " · ")
 }

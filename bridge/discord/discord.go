@@ -153,7 +153,7 @@ func (a *Adapter) take(ctx context.Context, e event) {
 	log := a.log.With("message", e.ID, "channel", e.ChannelID)
 	at, err := a.places.find(ctx, e)
 	if err != nil {
-		log.Warn("the channel could not be looked up, so rules for a parent channel do not match", "err", err)
+		log.Warn("the channel could not be looked up: rules for its parent do not match, and nobody is more than guest", "err", err)
 	}
 	m, drop := convert(a.state.self(), e, at)
 	if drop != "" {

@@ -2,6 +2,7 @@ package discord
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -12,8 +13,22 @@ type places struct {
 	rest *client
 
 	mu    sync.Mutex
-	known map[string]channel
+	known map[string]seen
 }
+
+// seen is what Discord said of a channel, and when.
+type seen struct {
+	channel
+	at time.Time
+}
+
+// mostAge is how long that is believed: a channel can be moved to another
+// category, where other limits hold.
+const mostAge = time.Minute
+
+// fresh says whether it may still be believed.
+// Guarded by TestWhatIsKnownOfAChannelGrowsOld.
+func (s seen) fresh(now time.Time) bool { return s.known && now.Sub(s.at) < mostAge }
 
 // mostLookup is how long a question waits for a look-up.
 const mostLookup = 3 * time.Second
@@ -21,24 +36,46 @@ const mostLookup = 3 * time.Second
 // mostPlaces bounds the memory for channels; beyond it everything is forgotten.
 const mostPlaces = 10_000
 
-func newPlaces(rest *client) *places { return &places{rest: rest, known: map[string]channel{}} }
+func newPlaces(rest *client) *places { return &places{rest: rest, known: map[string]seen{}} }
 
 // find gives what is known of the place of a message, after looking it up where
-// needed. Direct messages need no look-up.
+// needed. Direct messages need no look-up. On failure it gives what is known.
 // Guarded by tests/contract TestDiscordFailedLookupIsLessRightAndNotKept.
 func (p *places) find(ctx context.Context, e event) (channel, error) {
 	if e.GuildID == "" {
 		return channel{}, nil
 	}
-	p.mu.Lock()
-	c, known := p.known[e.ChannelID]
-	p.mu.Unlock()
-	if known {
-		return c, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, mostLookup)
 	defer cancel()
-	c, err := p.rest.channel(ctx, e.ChannelID)
+	c, err := p.look(ctx, e.ChannelID)
+	if err != nil {
+		return channel{}, err
+	}
+	if !c.thread() {
+		c.category, c.whole = c.Parent, true
+		return c, nil
+	}
+	parent, err := p.look(ctx, c.Parent)
+	if err != nil {
+		return c, err
+	}
+	c.category, c.whole = parent.Parent, true
+	return c, nil
+}
+
+// look gives one channel, from memory or from Discord.
+func (p *places) look(ctx context.Context, id string) (channel, error) {
+	now := time.Now()
+	p.mu.Lock()
+	before := p.known[id]
+	p.mu.Unlock()
+	if before.fresh(now) {
+		return before.channel, nil
+	}
+	if !snowflake(id) {
+		return channel{}, errors.New("the channel has no id")
+	}
+	c, err := p.rest.channel(ctx, id)
 	if err != nil {
 		return channel{}, err
 	}
@@ -48,6 +85,6 @@ func (p *places) find(ctx context.Context, e event) (channel, error) {
 	if len(p.known) >= mostPlaces {
 		clear(p.known)
 	}
-	p.known[e.ChannelID] = c
+	p.known[id] = seen{c, now}
 	return c, nil
 }

@@ -77,7 +77,7 @@ const (
 	mostLimited = 20 // attempts that met a limit
 	firstPause  = 500 * time.Millisecond
 	mostPause   = 20 * time.Second
-	mostBody    = 1 << 20
+	mostBody    = 16 << 20 // more than a hundred of the longest messages, so that nobody can make them unreadable
 	restVersion = "/api/v10"
 	userAgent   = "DiscordBot (https://discord.com, 1) Parlour"
 )

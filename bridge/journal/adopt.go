@@ -50,19 +50,36 @@ func (c change) adopt(ctx context.Context, id string) (Record, error) {
 
 // move writes the new origin into the row and into the job that it holds.
 func (c change) move(ctx context.Context, record Record) (Record, error) {
-	record.Job.Origin = c.cfg.Origin
+	return c.moveTo(ctx, record, c.cfg.Origin)
+}
+
+func (c change) moveTo(ctx context.Context, record Record, origin string) (Record, error) {
+	before := record.Job.Origin
+	record.Job.Origin = origin
 	stored := record.Job
 	stored.Attempt = 0
 	text, err := json.Marshal(stored)
 	if err != nil {
 		return Record{}, err
 	}
-	moved, err := c.alter(ctx, `UPDATE jobs SET origin = ?2, job = ?3 WHERE id = ?1 AND origin = 'entrusted'`,
-		record.Job.ID, c.cfg.Origin, string(text))
+	moved, err := c.alter(ctx, `UPDATE jobs SET origin = ?2, job = ?3 WHERE id = ?1 AND origin = ?4`, record.Job.ID, origin, string(text), before)
 	if err == nil && !moved {
-		err = errors.New("it was adopted in the same transaction")
+		err = errors.New("it was moved in the same transaction")
 	}
 	return record, err
+}
+
+// release gives a job back whose adopter died over it: whoever comes next with its
+// id can still have it answered, within its time and its attempts.
+// Guarded by tests/contract TestJournalADeadAdoptersJobCanBeAdoptedAgain.
+func (c change) release(ctx context.Context, record Record) error {
+	if record.State == Running {
+		if err := c.again(ctx, record.Job); err != nil {
+			return err
+		}
+	}
+	_, err := c.moveTo(ctx, record, entrusted)
+	return err
 }
 
 // expire ends the entrusted jobs that nobody came for.

@@ -125,7 +125,7 @@ func start(ctx context.Context, cfg Config) (*Journal, error) {
 	if err := j.write(ctx, func(c change) error { return c.requeue(ctx) }); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	if err := j.reap(ctx); err != nil {
+	if err := reap(ctx, j); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	j.signal()

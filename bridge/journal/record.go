@@ -117,3 +117,16 @@ func (j *Journal) Queue(ctx context.Context) (Counts, error) {
 	}
 	return c, nil
 }
+
+// Waiting lists the queued jobs of this origin, oldest first.
+func (j *Journal) Waiting(ctx context.Context) ([]ask.Job, error) {
+	records, err := all(ctx, j.reader, `state = 'queued' AND origin = ?`, j.cfg.Origin)
+	if err != nil {
+		return nil, fmt.Errorf("list waiting jobs: %w", plain(j.cfg.Dir, err))
+	}
+	jobs := make([]ask.Job, 0, len(records))
+	for _, record := range records {
+		jobs = append(jobs, record.Job)
+	}
+	return jobs, nil
+}

@@ -21,7 +21,7 @@ func (j *Journal) Recover(ctx context.Context) error {
 		return fmt.Errorf("recover: %w", err)
 	}
 	defer gate.release()
-	if err := j.reap(ctx); err != nil {
+	if err := reap(ctx, j); err != nil {
 		return fmt.Errorf("recover: %w", err)
 	}
 	return nil
@@ -58,7 +58,7 @@ func (c change) again(ctx context.Context, job ask.Job) error {
 // reap buries every asking origin that is dead. The caller is inside the gate,
 // so nobody is being born meanwhile. Entrusted jobs have no process that could
 // die; they are ended when their time is up.
-func (j *Journal) reap(ctx context.Context) error {
+func reap(ctx context.Context, j *Journal) error {
 	if err := j.write(ctx, func(c change) error { return c.expire(ctx) }); err != nil {
 		return err
 	}
@@ -135,6 +135,12 @@ func (c change) endAll(ctx context.Context, origin string) error {
 		return err
 	}
 	for _, record := range left {
+		if record.Job.Entrusted {
+			if err := c.release(ctx, record); err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := c.end(ctx, record.Job.ID, anyAttempt, *ask.EndedBy(record.Job, ask.AskerGone, "")); err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func Entrusted(message, id string, who tiers.Identity, where tiers.Place, questi
 		return bridge.Message{}, ErrEmpty
 	}
 	// The platform's own adapter names messages otherwise, so none can be taken
-	// for one of its own.
-	key := "entrusted:" + string(who.Platform) + ":" + where.Channel + ":" + message
+	// for one of its own; and nobody gets another person's answer by its id.
+	key := "entrusted:" + who.Key() + ":" + where.Channel + ":" + message
 	return bridge.Message{ID: key, Identity: who, Place: where, Lane: key, Text: question, At: now, Entrusted: true}, nil
 }

@@ -33,7 +33,7 @@ var (
 func Message(id string, uid int, most tiers.Tier, question string, now time.Time) (bridge.Message, error) {
 	switch {
 	case len(question) > ask.MaxQuestion:
-		return bridge.Message{}, fmt.Errorf("%w: %d bytes", ErrTooLong, len(question))
+		return bridge.Message{}, ErrTooLong
 	case strings.TrimSpace(question) == "":
 		return bridge.Message{}, ErrEmpty
 	case strings.Contains(question, "\x00"):

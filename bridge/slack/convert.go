@@ -193,7 +193,7 @@ func (q question) message(me self, who person) bridge.Message {
 		ID:       prefix + q.ts,
 		Identity: who.identity,
 		Place: tiers.Place{
-			Platform: tiers.Slack, Workspace: me.team, Channel: q.channel, Direct: q.direct, Most: most(q.shared, who.restricted),
+			Platform: tiers.Slack, Workspace: me.team, Channel: q.channel, Direct: q.direct, Most: most(q.shared),
 		},
 		Lane:    prefix + q.thread,
 		Text:    q.text,
@@ -203,10 +203,10 @@ func (q question) message(me self, who person) bridge.Message {
 }
 
 // most is what the adapter lets in at a place: people of other organisations
-// read along in a shared channel, and a guest account is no member, so neither
-// gets more than a guest. Where a rule gives less, that is not raised.
-func most(shared, restricted bool) tiers.Tier {
-	if shared || restricted {
+// read along in a shared channel, so nobody gets more than a guest there. Where a
+// rule gives less, that is not raised.
+func most(shared bool) tiers.Tier {
+	if shared {
 		return tiers.Guest
 	}
 	return tiers.Owner

@@ -23,7 +23,7 @@ func TestConvertIsPure(t *testing.T) {
 	require.Equal(t, "slack:T0HOME001:C0HALL0001:1789045151.985149", m.ID)
 	require.Equal(t, "slack:T0HOME001:C0HALL0001:1789045100.000001", m.Lane)
 	require.Equal(t, "C0HALL0001/1789045100.000001/1789045151.985149", m.ReplyTo)
-	require.Equal(t, tiers.Identity{Platform: tiers.Slack, Workspace: "T0HOME001", User: "W012A3CDE", Kind: tiers.Person}, m.Identity)
+	require.Equal(t, tiers.Identity{Platform: tiers.Slack, Workspace: "T0HOME001", User: "W012A3CDE", Kind: tiers.Person, Member: true}, m.Identity)
 	require.Equal(t, tiers.Place{Platform: tiers.Slack, Workspace: "T0HOME001", Channel: "C0HALL0001", Most: tiers.Owner}, m.Place)
 	require.Equal(t, time.Unix(1789045151, 985149000).UTC(), m.At)
 	require.Equal(t, "q", m.Text)
@@ -35,19 +35,23 @@ func TestWhatSlackDoesNotVouchForIsLess(t *testing.T) {
 		account
 		kind     tiers.Kind
 		external bool
+		member   bool
 	}{
-		"nothing at all":      {account{}, tiers.Person, true},
-		"a member":            {account{team: "T0HOME001"}, tiers.Person, false},
-		"a stranger":          {account{team: "T0HOME001", stranger: true}, tiers.Person, true},
-		"another workspace":   {account{team: "T0OTHER01"}, tiers.Person, true},
-		"a bot":               {account{team: "T0HOME001", bot: true}, tiers.Bot, false},
-		"a deleted account":   {account{team: "T0HOME001", deleted: true}, tiers.UnknownKind, false},
-		"a grid that is none": {account{team: "T0OTHER01", enterpriseTeams: []string{"T0HOME001"}}, tiers.Person, true},
+		"nothing at all":      {account{}, tiers.Person, true, false},
+		"a member":            {account{team: "T0HOME001"}, tiers.Person, false, true},
+		"a stranger":          {account{team: "T0HOME001", stranger: true}, tiers.Person, true, false},
+		"another workspace":   {account{team: "T0OTHER01"}, tiers.Person, true, false},
+		"a bot":               {account{team: "T0HOME001", bot: true}, tiers.Bot, false, false},
+		"a deleted account":   {account{team: "T0HOME001", deleted: true}, tiers.UnknownKind, false, false},
+		"a guest account":     {account{team: "T0HOME001", limits: true}, tiers.Person, false, true},
+		"a grid that is none": {account{team: "T0OTHER01", enterpriseTeams: []string{"T0HOME001"}}, tiers.Person, true, false},
 	}
 	for name, c := range cases {
 		p := judge(home(), q, c.account)
 		require.Equal(t, c.kind, p.identity.Kind, name)
 		require.Equal(t, c.external, p.identity.External, name)
+		require.Equal(t, c.member, p.identity.Member, name)
+		require.Equal(t, c.limits, p.identity.Restricted, name)
 		require.Equal(t, q.user, p.identity.User, name)
 	}
 }

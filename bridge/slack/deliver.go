@@ -204,7 +204,9 @@ func (d *delivery) lookup(ctx context.Context) error {
 }
 
 // recognize notes a post of this outcome. Only the bot's own posts count, since
-// any app can write any metadata. A post with the receipt is the last.
+// any app can write any metadata. Where a post has none, the receipt tells, and
+// the post with it is the last.
+// Guarded by tests/contract TestSlackAPostOfAnotherOutcomeIsNotTakenForThisOne.
 func (d *delivery) recognize(me self, m slackgo.Message) {
 	if m.User != me.user && (me.bot == "" || m.BotID != me.bot) {
 		return
@@ -218,7 +220,7 @@ func (d *delivery) recognize(me self, m slackgo.Message) {
 		d.shown = append(d.shown, m.Timestamp)
 		return
 	}
-	if strings.HasSuffix(strings.TrimSpace(m.Text), " · "+d.job) {
+	if m.Metadata.EventType == "" && strings.HasSuffix(strings.TrimSpace(m.Text), " · "+d.job) {
 		for i := range d.posts {
 			d.sent[i] = true
 		}

@@ -18,9 +18,8 @@ const (
 
 // person is what Slack vouches for about the sender of a post.
 type person struct {
-	identity   tiers.Identity
-	restricted bool   // a guest account of the workspace
-	why        string // what made it less than a member, for the log; empty: nothing
+	identity tiers.Identity
+	why      string // what made it less than a member, for the log; empty: nothing
 }
 
 // known is what Slack said of somebody, and when.
@@ -73,10 +72,9 @@ func read(u *slackgo.User) account {
 // judge says who the sender is. The sender's own workspace counts, not the one
 // that the event came under; what two sources tell differently is external.
 func judge(me self, q question, u account) person {
-	p := person{
-		identity:   tiers.Identity{Platform: tiers.Slack, Workspace: u.team, User: q.user, Kind: tiers.Person},
-		restricted: u.limits,
-	}
+	p := person{identity: tiers.Identity{
+		Platform: tiers.Slack, Workspace: u.team, User: q.user, Kind: tiers.Person, Restricted: u.limits,
+	}}
 	ofGrid := me.enterprise != "" && u.enterprise == me.enterprise && slices.Contains(u.enterpriseTeams, me.team)
 	if ofGrid {
 		p.identity.Workspace = me.team
@@ -90,7 +88,10 @@ func judge(me self, q question, u account) person {
 	case u.stranger || p.identity.Workspace != me.team || !told:
 		p.identity.External, p.why = true, "the account belongs to another workspace"
 	case u.limits:
+		p.identity.Member = true
 		p.why = "a guest account of the workspace"
+	default:
+		p.identity.Member = true
 	}
 	return p
 }

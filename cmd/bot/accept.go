@@ -45,6 +45,7 @@ func (a *acceptCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
+	message.Place.Most = uncategorised(h.book.Rules, message.Place)
 	d, err := h.desk(ctx, origin, func(ask.Ended) error { return nil }) // the text below says it
 	if err != nil {
 		return err
@@ -53,6 +54,9 @@ func (a *acceptCmd) Run(ctx context.Context, p *process, c *cli) error {
 	accepted, err := d.gate.Accept(ctx, message)
 	if err != nil {
 		return err
+	}
+	if accepted.Duplicate {
+		p.note("this message was taken in before; its text is that of then")
 	}
 	shown, err := h.hand(ctx, d, accepted.Job, accepted.Ended)
 	if err != nil {
@@ -87,6 +91,9 @@ func (h *house) hand(ctx context.Context, d *desk, job ask.Job, ended *ask.Ended
 
 // printDelegation prints the text without a question: its id is left open.
 func (h *house) printDelegation(ctx context.Context, p *process, c *cli, tier tiers.Tier) error {
+	if tier > tiers.Team {
+		return bad("--tier: nobody is more than %s by another gateway", tiers.Team)
+	}
 	shown, err := h.delegation(ctx, tier, "ID")
 	if err != nil {
 		return err
@@ -101,6 +108,9 @@ func (p *process) showDelegation(asJSON bool, d delegation) error {
 	}
 	if err := write(); err != nil {
 		return err
+	}
+	if d.why != nil {
+		p.note("%s", d.why)
 	}
 	if d.Outcome == nil {
 		return nil

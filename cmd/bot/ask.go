@@ -41,6 +41,9 @@ func (a *askCmd) Run(ctx context.Context, p *process, c *cli) error {
 		return err
 	}
 	message, err := local.Message(origin, os.Getuid(), most, question, time.Now())
+	if errors.Is(err, local.ErrEmpty) && a.PromptFile == "" {
+		return bad("%w; give it as an argument, or with --prompt-file FILE", err)
+	}
 	if err != nil {
 		return badInput{err}
 	}
@@ -124,8 +127,15 @@ func (a *askCmd) entrusted(ctx context.Context, p *process, c *cli, origin strin
 		return err
 	}
 	defer func() { _ = d.journal.Close() }()
+	if err := h.knowsAsker(ctx, d.journal, a.Job); err != nil {
+		return err
+	}
 	record, err := d.journal.Adopt(ctx, a.Job)
 	switch {
+	case errors.Is(err, journal.ErrTaken):
+		p.print("%s", ask.Sentence(ask.Taken))
+		p.note("bot: %s", err)
+		return silent(exitFailed)
 	case errors.Is(err, journal.ErrUnknown):
 		return bad("no question was taken in under the id %s in %s", a.Job, h.state)
 	case err != nil:
@@ -159,6 +169,20 @@ func (p *process) showEnded(asJSON bool) func(ask.Ended) error {
 		p.print("%s\n\n%s", unsigned(ended.Outcome.Text), local.Line(ended))
 		return p.stdout.err
 	}
+}
+
+// knowsAsker refuses manifests other than those with which a question was taken
+// in, where they would only end it: the right ones can still answer it.
+func (h *house) knowsAsker(ctx context.Context, j *journal.Journal, id string) error {
+	record, err := j.Job(ctx, id)
+	if err != nil || record.State != journal.Queued {
+		return nil // Adopt says what is wrong
+	}
+	job := record.Job
+	if job.Decision.Tier == tiers.None || h.book.Decide(job.Identity, job.Place).Tier != tiers.None {
+		return nil
+	}
+	return bad("these manifests give the asker no tier, and the question was taken in as %s's; repeat the --config, --manifests and --state of 'bot accept'", job.Decision.Tier)
 }
 
 // showEntrusted shows an outcome to a program that passes it on: the answer alone,

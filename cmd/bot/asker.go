@@ -20,7 +20,9 @@ const (
 	// askerKeyFile holds the secret of the aliases, in the state folder.
 	askerKeyFile  = "asker.key"
 	askerKeyBytes = 32
-	aliasBytes    = 16
+	// askerFileBytes is the file's size: hexadecimal digits and a line's end.
+	askerFileBytes = 2*askerKeyBytes + 1
+	aliasBytes     = 16
 )
 
 // aliases names people and tiers to a model's provider. Whoever lacks the secret
@@ -76,6 +78,12 @@ func readAskerKey(path string) (secret.Value, error) {
 		return secret.Value{}, bad("%s is not a file that can be read: delete it, and people get new names at the model's provider", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return secret.Value{}, bad("%s is open to others (mode %04o): run chmod 600 on it", path, info.Mode().Perm())
+	}
+	if !ownedByUs(info) {
+		return secret.Value{}, bad("%s belongs to another user, who may know it: delete it, and people get new names at the model's provider", path)
+	}
+	if info.Size() != askerFileBytes {
+		return secret.Value{}, bad("%s is damaged: put a copy back, or delete it, and people get new names at the model's provider", path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

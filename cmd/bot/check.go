@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"parlour/manifests"
 	"parlour/tiers"
@@ -28,6 +29,16 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	}
 	if h.book.Rules.Count(tiers.Guest) == 0 {
 		warnings = append(warnings, "tiers/guest.yaml names nobody: nobody can ask as guest from a chat")
+	}
+	if gains, err := consentIn(h.state).waiting(h.set); err != nil {
+		warnings = append(warnings, err.Error())
+	} else if len(gains) > 0 {
+		warnings = append(warnings, sayWaiting(gains)+"; a bot that serves holds them back")
+	}
+	for _, rule := range h.set.Rules().All() {
+		if !rule.Until.IsZero() && !time.Now().Before(rule.Until) {
+			warnings = append(warnings, rule.Origin+": the rule ended at "+rule.Until.UTC().Format(time.RFC3339))
+		}
 	}
 	origins := map[tiers.Tier]string{}
 	for _, t := range tiers.All() {

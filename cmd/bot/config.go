@@ -95,6 +95,15 @@ func (p *process) readSecrets(cfg *config) (faults manifests.Faults, warnings []
 		cfg.keys[provider] = read(cfg.Models[provider].Key)
 	}
 	cfg.tokens = tokens{read(cfg.Discord.Token), read(cfg.Slack.AppToken), read(cfg.Slack.BotToken)}
+	for _, t := range []struct {
+		ref    manifests.Ref
+		token  secret.Value
+		prefix string
+	}{{cfg.Slack.AppToken, cfg.tokens.slackApp, "xapp-"}, {cfg.Slack.BotToken, cfg.tokens.slackBot, "xoxb-"}} {
+		if !t.token.Empty() && !strings.HasPrefix(t.token.Reveal(), t.prefix) {
+			faults = append(faults, t.ref.Fault("this is not such a token of Slack", "the one that begins with "+t.prefix))
+		}
+	}
 	return faults, warnings
 }
 

@@ -23,6 +23,7 @@ type delegation struct {
 	Outcome *ask.Outcome `json:"outcome,omitempty"` // it has ended without an answer
 
 	plan ask.Plan
+	why  error // why no runner can take it
 }
 
 // delegation picks the runner as a run would, and starts nothing of it.
@@ -39,6 +40,8 @@ func (h *house) delegation(ctx context.Context, tier tiers.Tier, job string) (de
 		d.plan, d.Runner, d.Command = plan, plan.Choice.Runner, h.askJob(job)
 	case !errors.As(err, &none) && !errors.As(err, &refused):
 		return delegation{}, err
+	default:
+		d.why = err
 	}
 	return d, d.render()
 }

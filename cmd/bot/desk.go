@@ -52,6 +52,12 @@ func (d *desk) wire(h *house) (err error) {
 	if d.outbox, err = bridge.NewOutbox(d.journal, d.terminal, nil, h.log); err != nil {
 		return err
 	}
+	force, without, err := consentIn(h.state).inForce(h.set, h.log)
+	if err != nil {
+		return err
+	}
+	h.runner = h.runner.With(policies(force, without)) // what is said about a run is what it gets
+	h.book = rulebook(force, h.runner)
 	book := func() bridge.Rulebook { return h.book }
 	if d.gate, err = bridge.NewGate(book, d.journal, d.outbox); err != nil {
 		return err

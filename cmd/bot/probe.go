@@ -48,7 +48,7 @@ func (r *probeCmd) Run(ctx context.Context, p *process, c *cli) error {
 		}
 		if report.Available {
 			available++
-			good = good && report.AllContained()
+			good = good && report.AsTold()
 		}
 		reports = append(reports, report)
 	}
@@ -140,19 +140,24 @@ func (p *process) reports(reports []probe.Report) {
 		for _, family := range familiesOf(found) {
 			p.print("  %s", family)
 		}
-		for _, v := range []probe.Verdict{probe.Escaped, probe.NotMeasured, probe.NotApplicable} {
-			for _, f := range found {
-				if f.Verdict == v {
-					p.print("  %s: %s: %s (%s%s)", f.Verdict, f.ID(), f.What, f.Why, admitted(f))
-				}
+		for _, f := range found {
+			if word := missed(f); word != "" {
+				p.print("  %s: %s: %s (%s)", word, f.ID(), f.What, f.Why)
 			}
+		}
+		if n := r.Count(probe.NotApplicable); n > 0 {
+			p.print("  not applicable here: %d (--json says which, and why)", n)
 		}
 	}
 }
 
-func admitted(f probe.Finding) string {
-	if f.Admitted {
-		return "; the policy text says so"
+// missed says in what way an attempt was not contained; it is empty where it was.
+func missed(f probe.Finding) string {
+	switch {
+	case f.Verdict == probe.Escaped && f.Admitted:
+		return "told by the policy text"
+	case f.Verdict == probe.Escaped || f.Verdict == probe.NotMeasured:
+		return f.Verdict.String()
 	}
 	return ""
 }

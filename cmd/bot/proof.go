@@ -144,7 +144,7 @@ func (p *proofs) measure(ctx context.Context, bot *process, r probe.Rung) (probe
 // tell writes the result into the log.
 func (p *proofs) tell(r probe.Report, before bool) {
 	log := p.h.log.With("rung", r.Rung, "took", r.Took.Round(time.Millisecond), "measured_before", before)
-	if r.AllContained() {
+	if r.AsTold() {
 		log.Info("sandbox probed: " + r.String())
 		return
 	}

@@ -69,15 +69,19 @@ type cli struct {
 	JSON      bool             `help:"Print JSON for programs."`
 	Version   kong.VersionFlag `help:"Print the version."`
 
-	Serve     serveCmd     `cmd:"" help:"Answer on Discord and Slack until stopped."`
-	Ask       askCmd       `cmd:"" help:"Ask a question from this terminal."`
-	Accept    acceptCmd    `cmd:"" help:"Take in a message that another gateway received; print the text for its core agent."`
-	Check     checkCmd     `cmd:"" help:"Check the configuration and the manifests; print every fault."`
-	Runners   runnersCmd   `cmd:"" help:"List every known runner and whether it is safe, installed and usable."`
-	Probe     probeCmd     `cmd:"" help:"Try to escape from the sandbox in every known way, and say what came of it."`
-	Guardrail guardrailCmd `cmd:"" help:"Print the exact policy text of a tier on this host."`
-	Explain   explainCmd   `cmd:"" help:"Explain what somebody may do somewhere, and why."`
-	Events    eventsCmd    `cmd:"" help:"Print what happened, from the journal."`
+	Serve       serveCmd       `cmd:"" help:"Answer on Discord and Slack until stopped."`
+	Ask         askCmd         `cmd:"" help:"Ask a question from this terminal."`
+	Accept      acceptCmd      `cmd:"" help:"Take in a message that another gateway received; print the text for its core agent."`
+	AcceptGains acceptGainsCmd `cmd:"" help:"Consent to rights that the manifests give beyond what was accepted before."`
+	Check       checkCmd       `cmd:"" help:"Check the configuration and the manifests; print every fault."`
+	Runners     runnersCmd     `cmd:"" help:"List every known runner and whether it is safe, installed and usable."`
+	Probe       probeCmd       `cmd:"" help:"Try to escape from the sandbox in every known way, and say what came of it."`
+	Guardrail   guardrailCmd   `cmd:"" help:"Print the exact policy text of a tier on this host."`
+	Explain     explainCmd     `cmd:"" help:"Explain what somebody may do somewhere, and why."`
+	Tiers       tiersCmd       `cmd:"" help:"List who is in which tier, by which rule."`
+	Diff        diffCmd        `cmd:"" help:"Say who gains and who loses what between two folders of manifests."`
+	Schema      schemaCmd      `cmd:"" help:"Print the JSON Schema of tier files, for an editor."`
+	Events      eventsCmd      `cmd:"" help:"Print what happened, from the journal."`
 }
 
 // run is the whole program but for the process around it.
@@ -150,20 +154,39 @@ func (p *process) dispatch(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := parser.Parse(args[1:])
+	parsed, err := parser.Parse(plain(args[1:]))
 	if ended {
 		return nil // help was asked for and printed
 	}
 	if err != nil {
-		return bad("%w; see '%s --help'%s", err, command(args), quoting(args, err))
+		return bad("%s; see '%s --help'%s", spoken(err), command(parser, args), quoting(args, err))
 	}
 	return parsed.Run(p, c)
 }
 
+// plain takes the words that people try first for what is a flag.
+func plain(args []string) []string {
+	if len(args) == 1 && (args[0] == "help" || args[0] == "version") {
+		return []string{"--" + args[0]}
+	}
+	return args
+}
+
+// spoken says a fault of the parser without its own words for things.
+func spoken(err error) string {
+	flag, _, found := strings.Cut(err.Error(), ": expected ")
+	if found && strings.Contains(err.Error(), "EOL") {
+		return flag + " needs a value"
+	}
+	return err.Error()
+}
+
 // command gives the command whose help fits the arguments.
-func command(args []string) string {
-	if len(args) > 1 && !strings.HasPrefix(args[1], "-") && len(args[1]) < 20 {
-		return "bot " + args[1]
+func command(parser *kong.Kong, args []string) string {
+	for _, known := range parser.Model.Children {
+		if len(args) > 1 && args[1] == known.Name {
+			return "bot " + known.Name
+		}
 	}
 	return "bot"
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
+	"parlour/bridge/ask"
 	"parlour/runner"
 	"parlour/runner/policy"
 	"parlour/tiers"
@@ -33,7 +35,29 @@ type picked struct {
 	Tier    tiers.Tier `json:"tier"`
 	Runner  string     `json:"runner"`
 	Origin  string     `json:"origin"`
-	Skipped any        `json:"skipped"`
+	Skipped []ask.Skip `json:"skipped"`
+	Refused string     `json:"refused,omitempty"` // why this host runs it nevertheless not
+}
+
+// picks gives the runner that would answer for each tier, as a question would
+// get it.
+func (h *house) picks(ctx context.Context) ([]picked, error) {
+	all := []picked{}
+	for _, t := range tiers.All() {
+		plan, err := h.runner.Plan(ctx, t, nil)
+		c := plan.Choice
+		pick := picked{Tier: t, Runner: c.Runner, Origin: c.Origin, Skipped: c.Skipped}
+		var none *ask.NoRunnerError
+		var refused *policy.RefusedError
+		switch {
+		case errors.As(err, &refused):
+			pick.Refused = err.Error()
+		case err != nil && !errors.As(err, &none):
+			return nil, err
+		}
+		all = append(all, pick)
+	}
+	return all, nil
 }
 
 // Run lists every described runner, and for each tier the one that would answer
@@ -52,22 +76,23 @@ func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 		rows = append(rows, describe(facts[s.Name]))
 	}
 	host := h.runner.Host(ctx)
+	picks, err := h.picks(ctx)
+	if err != nil {
+		return err
+	}
 	if c.JSON {
-		picks := []picked{}
-		for _, t := range tiers.All() {
-			choice := h.runner.Choose(t, facts)
-			picks = append(picks, picked{t, choice.Runner, choice.Origin, choice.Skipped})
-		}
 		return p.json(map[string]any{"runners": rows, "picks": picks, "sandbox": sandboxOf(host)})
 	}
 	if err := table(p.stdout, rows); err != nil {
 		return err
 	}
-	for _, t := range tiers.All() {
-		choice := h.runner.Choose(t, facts)
-		p.print("\n%s: %s (order from the %s)", t, orNone(choice.Runner), choice.Origin)
-		for _, s := range choice.Skipped {
+	for _, pick := range picks {
+		p.print("\n%s: %s (order from the %s)", pick.Tier, orNone(pick.Runner), pick.Origin)
+		for _, s := range pick.Skipped {
 			p.print("  skipped %s: %s", s.Runner, s.Reason)
+		}
+		if pick.Refused != "" {
+			p.print("  refused: %s", pick.Refused)
 		}
 	}
 	p.print("\n%s", sandboxOf(host))

@@ -71,9 +71,15 @@ func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
 
 // warm makes the first sandbox of each tier before anybody asks. Where that fails
 // the first question says why.
-func (h *house) warm(ctx context.Context) {
+func (h *house) warm(ctx context.Context, by bridge.Delegate) {
+	r, can := by.(interface {
+		Warm(ctx context.Context, tier tiers.Tier) error
+	})
 	for _, t := range tiers.All() {
-		if err := h.runner.Warm(ctx, t); err != nil && ctx.Err() == nil {
+		if !can {
+			return
+		}
+		if err := r.Warm(ctx, t); err != nil && ctx.Err() == nil {
 			h.log.Debug("make a sandbox in advance", "tier", t, "err", err)
 		}
 	}
@@ -114,7 +120,11 @@ func where(ref manifests.Ref) string {
 // fails or ctx ends.
 func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []tiers.Platform, parallel int) error {
 	senders := bridge.Senders{}
-	counted, probed, shown, err := metrics()
+	counted, probed, read, shown, err := metrics()
+	if err != nil {
+		return err
+	}
+	rules, err := newReload(h, p, read)
 	if err != nil {
 		return err
 	}
@@ -122,7 +132,7 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	if err != nil {
 		return err
 	}
-	book := func() bridge.Rulebook { return h.book }
+	book := func() bridge.Rulebook { return *rules.book.Load() }
 	gate, err := bridge.NewGate(book, j, outbox)
 	if err != nil {
 		return err
@@ -141,6 +151,7 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	if err != nil {
 		return err
 	}
+	rules.changed = worker.Review
 	var listener net.Listener
 	if h.cfg.Listen != "" {
 		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", h.cfg.Listen); err != nil {
@@ -153,16 +164,16 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 		group.Go(func() error { return ended(ctx, string(platform), a.Run(ctx)) })
 	}
 	if listener != nil {
-		group.Go(func() error { return health(ctx, p, listener, adapters, h.proofs, shown) })
+		group.Go(func() error {
+			return health(ctx, p, listener, adapters, []fmt.Stringer{named{"sandbox", h.proofs}, named{"manifests", rules}}, shown)
+		})
 	}
 	group.Go(func() error {
-		h.warm(ctx)
+		rules.serve(ctx)
 		return nil
 	})
-	group.Go(func() error {
-		h.proofs.prove(ctx, p, probed)
-		return nil
-	})
+	group.Go(aside(h.log, "make sandboxes in advance", func() { h.warm(ctx, book().Delegate) }))
+	group.Go(aside(h.log, "escape battery", func() { h.proofs.prove(ctx, p, probed) }))
 	p.note("serving %s; tiers: %d rules", platformNames(on), h.rules())
 	return group.Wait()
 }
@@ -200,9 +211,18 @@ func ended(ctx context.Context, part string, err error) error {
 	return fmt.Errorf("%s: %w", part, err)
 }
 
+// named is one line of health.
+type named struct {
+	name string
+	fmt.Stringer
+}
+
+// String gives the line.
+func (n named) String() string { return n.name + ": " + n.Stringer.String() }
+
 // health answers /healthz, /readyz and /metrics on a listener of its own. Ready means that
 // every platform that is on is connected; what is not says why.
-func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.Platform]adapter, proofs *proofs, metrics http.Handler) error {
+func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.Platform]adapter, more []fmt.Stringer, metrics http.Handler) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.Handle("GET /metrics", metrics)
@@ -219,7 +239,9 @@ func health(ctx context.Context, p *process, l net.Listener, adapters map[tiers.
 			}
 			lines = append(lines, fmt.Sprintf("%s: %s", platform, why))
 		}
-		lines = append(lines, "sandbox: "+proofs.String())
+		for _, m := range more {
+			lines = append(lines, m.String())
+		}
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
 	})

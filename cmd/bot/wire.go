@@ -17,7 +17,6 @@ import (
 	"parlour/runner/probe"
 	"parlour/runner/sandbox"
 	"parlour/runner/spec"
-	"parlour/tiers"
 )
 
 // house is what the commands share: the configuration, the manifests, and the
@@ -61,20 +60,11 @@ func (p *process) open(c *cli) (*house, error) {
 	if h.secrets, err = secret.NewRedactor(cfg.secrets()...); err != nil {
 		return nil, bad("configuration: %w", err)
 	}
-	h.book = rulebook(set)
-	h.runner, err = p.runner(h)
-	return h, err
-}
-
-func rulebook(set *manifests.Set) bridge.Rulebook {
-	book := bridge.Rulebook{Rules: set.Rules(), Asking: map[tiers.Tier]bridge.Asking{}}
-	for _, t := range tiers.All() {
-		if tier, ok := set.Tier(t); ok {
-			a := tier.Asking
-			book.Asking[t] = bridge.Asking{PerMinute: a.PerMinute, Running: a.Running, Waiting: a.Waiting}
-		}
+	if h.runner, err = p.runner(h); err != nil {
+		return nil, err
 	}
-	return book
+	h.book = rulebook(manifests.InForce(set), h.runner)
+	return h, nil
 }
 
 func (p *process) runner(h *house) (*runner.Runner, error) {
@@ -92,15 +82,9 @@ func (p *process) runner(h *house) (*runner.Runner, error) {
 		return nil, err
 	}
 	h.proofs = &proofs{h: h, reports: map[policy.Rung]probe.Report{}}
-	policies := map[tiers.Tier]runner.TierPolicy{}
-	for _, t := range tiers.All() {
-		if tier, ok := h.set.Tier(t); ok {
-			policies[t] = runner.TierPolicy{Wish: tier.Wish, List: tier.Runners, Models: tier.Models}
-		}
-	}
 	return runner.New(runner.Config{
 		Specs:    h.set.Runners(),
-		Tiers:    policies,
+		Tiers:    policies(manifests.InForce(h.set), nil),
 		Prefer:   p.preference(h),
 		Finder:   runner.NewFinder(p.env["PATH"], p.env["HOME"], os.Getuid()),
 		Models:   h.cfg.upstreams(),

@@ -23,6 +23,9 @@ type Limits struct {
 	OutputTokens  int
 }
 
+// LeastMemory is the least that a run can be started with, in bytes.
+const LeastMemory = 32 << 20
+
 // Limit is one bound as text and receipts show it: its name, its value with a
 // unit, and how well it is enforced.
 type Limit struct {
@@ -46,6 +49,11 @@ func (l Limits) validate() error {
 		{"stall", l.Stall >= 0},
 		{"model requests", l.ModelRequests >= 0},
 		{"output tokens", l.OutputTokens >= 0},
+	}
+	// The kernel counts against a run what it is started with, and while it is
+	// started it shares the bot's memory: a limit below that would end the bot.
+	if l.Memory > 0 && l.Memory < LeastMemory {
+		return fmt.Errorf("limit memory is too low: %s, at least %s", Size(l.Memory), Size(LeastMemory))
 	}
 	for _, p := range positive {
 		if !p.ok {

@@ -6,16 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"parlour/runner/policy"
 	"parlour/runner/sandbox"
@@ -61,7 +58,6 @@ func fit(s *stage, e policy.Effective) {
 	s.Limits.Memory, s.Limits.Disk = l.Memory, l.Disk
 	s.Limits.Files, s.Limits.Processes, s.Limits.OpenFile = l.Files, l.Processes, l.OpenFiles
 	s.outlived, s.heldOutput, s.signalled = false, false, false
-	clear(s.hits)
 	delete(s.absent, "work")
 	if e.Mode() == policy.WorkspaceWrite {
 		s.absent["work"] = "the policy lets the run write there"
@@ -80,6 +76,7 @@ func (b *Battery) command(s *stage, part string) (sandbox.Command, error) {
 func (b *Battery) play(ctx context.Context, s *stage, e policy.Effective, part string) (map[string]said, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestRun)
 	defer cancel()
+	s.renew()
 	cmd, err := b.command(s, part)
 	if err != nil {
 		return nil, err
@@ -93,8 +90,11 @@ func (b *Battery) play(ctx context.Context, s *stage, e policy.Effective, part s
 	}
 	exit, err := run.Wait()
 	s.heldOutput = exit.Held
-	s.outlived = len(s.living()) > 0
-	s.endAll()
+	living, unsure := s.endAll()
+	s.outlived = living > 0
+	if delete(s.missing, "survivors"); living == 0 && unsure > 0 {
+		s.missing["survivors"] = errUnsure.Error()
+	}
 	s.collect()
 	answers := map[string]said{}
 	for line := range strings.Lines(out.String()) {
@@ -113,6 +113,7 @@ func (b *Battery) play(ctx context.Context, s *stage, e policy.Effective, part s
 func (b *Battery) kill(ctx context.Context, s *stage, e policy.Effective) error {
 	ctx, cancel := context.WithTimeout(ctx, longestRun)
 	defer cancel()
+	s.renew()
 	cmd, err := b.command(s, partStay)
 	if err != nil {
 		return err
@@ -138,13 +139,20 @@ func (b *Battery) kill(ctx context.Context, s *stage, e policy.Effective) error 
 	}
 	cancel()
 	<-ended
-	s.survived = len(s.living()) > 0
-	s.endAll()
-	if !held {
+	living, unsure := s.endAll()
+	s.survived = living > 0
+	switch {
+	case !held:
 		return fmt.Errorf("its processes did not start: %s", firstLine(out.String()))
+	case living == 0 && unsure > 0:
+		return errUnsure
 	}
 	return nil
 }
+
+// errUnsure tells of processes that have the battery's public words, and that
+// this user may not ask for the run's secret.
+var errUnsure = errors.New("a process that could be of the run lives, and may not be asked")
 
 // judge gives the finding of each attempt.
 func judge(s *stage, e policy.Effective, answers map[string]said, err error, which func(trial) bool) []Finding {
@@ -236,33 +244,6 @@ func level(e policy.Effective, limit string) (policy.Level, bool) {
 		}
 	}
 	return policy.None, false
-}
-
-// living finds the processes of the battery that stay, wherever they are.
-func (s *stage) living() []int { return s.playing(partHold) }
-
-// playing finds the processes that play a part, as the host sees them.
-func (s *stage) playing(part string) []int {
-	var found []int
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		text, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if bytes.Contains(text, []byte("\x00"+part+"\x00"+s.Mark+"\x00")) {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-// endAll ends what should not live.
-func (s *stage) endAll() {
-	for _, pid := range s.living() {
-		_ = unix.Kill(pid, unix.SIGKILL)
-	}
 }
 
 func firstLine(text string) string {

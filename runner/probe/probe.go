@@ -5,6 +5,10 @@
 // outside: files with random content, listeners, a process, shared memory.
 // Where the intruder could be wrong about its success, the target is asked.
 //
+// Other users of the host are neither let in nor believed: nobody enters the
+// stage before it stands, and what a target saw counts only with a secret that
+// the run alone was told. An escape counts when two measurements saw it.
+//
 // The battery never calls contained what was not tried: an attempt whose target
 // could not be set up is "not measured", and one whose target this host does
 // not have is "not applicable", each with the reason. It proves no agent program
@@ -73,6 +77,9 @@ type Finding struct {
 	Admitted bool
 }
 
+// breaks says whether the finding speaks against what was promised.
+func (f Finding) breaks() bool { return f.Verdict == Escaped && !f.Admitted }
+
 // Report is what the battery found of one rung. The zero Report holds nothing.
 type Report struct {
 	Rung      policy.Rung
@@ -137,6 +144,23 @@ func (r Report) AllContained() bool {
 	return r.Available && r.Total() > 0 && r.Count(Contained) == r.Total()
 }
 
+// AsTold says whether every attempt that counts was contained, or is one of which
+// the policy text of such a run tells. A report without any is none.
+func (r Report) AsTold() bool {
+	return r.Available && r.Total() > 0 && r.Count(Contained)+r.told() == r.Total()
+}
+
+// told counts the attempts that succeed as the policy text says.
+func (r Report) told() int {
+	n := 0
+	for _, f := range r.Merged() {
+		if f.Verdict == Escaped && f.Admitted {
+			n++
+		}
+	}
+	return n
+}
+
 // Holds says whether every attempt against the clause was contained. What was
 // not measured does not hold. Guarded by tests/attacks TestAReportHoldsOnlyWhatWasContained.
 func (r Report) Holds(c policy.Clause) bool {
@@ -198,6 +222,9 @@ func (r Report) String() string {
 		return "not available"
 	}
 	text := fmt.Sprintf("%d of %d escape attempts contained", r.Count(Contained), r.Total())
+	if n := r.told(); n > 0 {
+		text += fmt.Sprintf(", %d are told by the policy text", n)
+	}
 	if n := r.Count(NotMeasured); n > 0 {
 		text += fmt.Sprintf(", %d not measured", n)
 	}

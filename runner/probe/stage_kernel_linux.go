@@ -51,7 +51,7 @@ func shared(s *stage) error {
 }
 
 func semaphores(s *stage) error {
-	id, err := call(unix.SYS_SEMGET, keyOf(s.Mark), 1, unix.IPC_CREAT|unix.IPC_EXCL|everybody)
+	id, err := call(unix.SYS_SEMGET, keyOf(s.seed), 1, unix.IPC_CREAT|unix.IPC_EXCL|everybody)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func semaphores(s *stage) error {
 const copies = 4
 
 func messages(s *stage) error {
-	id, err := call(unix.SYS_MSGGET, keyOf(s.Mark), unix.IPC_CREAT|unix.IPC_EXCL|everybody)
+	id, err := call(unix.SYS_MSGGET, keyOf(s.seed), unix.IPC_CREAT|unix.IPC_EXCL|everybody)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func messages(s *stage) error {
 func address0(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 func queue(s *stage) error {
-	s.Queue = s.Mark
+	s.Queue = s.hidden("queue")
 	name, text := append([]byte(s.Queue), 0), []byte(s.secret)
 	defer runtime.KeepAlive(name)
 	// Small, because all queues of a user share one limit: flags, messages, bytes of each.
@@ -117,7 +117,7 @@ func unlinkQueue(queue string) error {
 const keyLife = 120
 
 func key(s *stage) error {
-	s.KeyName = s.Mark
+	s.KeyName = s.hidden("keyname")
 	id, err := unix.AddKey("user", s.KeyName, []byte(s.secret), unix.KEY_SPEC_USER_KEYRING)
 	if err != nil {
 		return err

@@ -4,8 +4,6 @@ package probe
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +21,8 @@ import (
 type stage struct {
 	targets
 	secret  string            // what the targets hold; the intruder is never told
+	seed    string            // what the hidden names come from; nobody is told
+	root    int               // descriptor of the folder of targets
 	missing map[string]string // target to why it could not be set up
 	absent  map[string]string // target to why this host has none
 	undo    []func()
@@ -47,10 +47,10 @@ const prefix = "parlour-probe-"
 // with it; the stage itself fails only where it has no folder.
 func (b *Battery) setUp(ctx context.Context) (*stage, error) {
 	s := &stage{missing: map[string]string{}, absent: map[string]string{}, hits: map[string]bool{}, self: b.cfg.Self, planted: b.cfg.Planted, others: b.cfg.Environ}
-	random := make([]byte, 24)
-	_, _ = rand.Read(random) // never fails, by its contract
-	s.secret = "canary-" + hex.EncodeToString(random[8:])
-	s.Mark = prefix + hex.EncodeToString(random[:8])
+	s.secret = "canary-" + random()
+	s.seed = random()
+	s.Mark = prefix + random()[:markDigits]
+	s.Left = s.hidden("left")
 	b.sweep()
 	if err := files(s, b.cfg.Temp); err != nil {
 		s.tearDown()
@@ -67,6 +67,10 @@ func (b *Battery) setUp(ctx context.Context) (*stage, error) {
 	s.note("victim", victim(s, ctx))
 	s.note("descriptor", descriptor(s))
 	s.note("pty", pty(s))
+	if err := s.reveal(); err != nil {
+		s.tearDown()
+		return nil, fmt.Errorf("open the targets' folder: %w", err)
+	}
 	return s, nil
 }
 
@@ -96,54 +100,6 @@ func (s *stage) tearDown() {
 		s.undo[i]()
 	}
 	s.undo = nil
-}
-
-// files makes the folder of targets. Modes are set apart from making, since the
-// bot's umask could narrow them.
-func files(s *stage, temp string) error {
-	s.Temp = temp
-	folder := filepath.Join(temp, s.Mark)
-	if err := claim(s, folder); err != nil {
-		return err
-	}
-	s.Folder = folder
-	at := func(name string) string { return filepath.Join(folder, name) }
-	for _, d := range []struct {
-		name string
-		mode fs.FileMode
-	}{{"", 0o755}, {"home", 0o755}, {"state", 0o755}, {folderNames, 0o755}, {folderOpen, 0o777}, {filepath.Dir(filePrivate), 0o700}} {
-		if err := os.MkdirAll(at(d.name), 0o700); err != nil {
-			return err
-		}
-		if err := os.Chmod(at(d.name), d.mode); err != nil {
-			return err
-		}
-	}
-	for name, mode := range map[string]fs.FileMode{fileHome: 0o644, fileState: 0o644, filePrivate: 0o600, folderNames + "/" + s.secret: 0o644} {
-		if err := s.file(at(name), mode); err != nil {
-			return err
-		}
-	}
-	for _, t := range changeTrials() {
-		if t.judge != nil {
-			if err := s.file(at(changed(t.Name)), 0o666); err != nil {
-				return err
-			}
-		}
-	}
-	s.Shm, s.VarTmp = filepath.Join("/dev/shm", s.Mark), filepath.Join("/var/tmp", s.Mark)
-	for target, path := range map[string]string{"shm": s.Shm, "vartmp": s.VarTmp} {
-		s.note(target, s.file(path, 0o644))
-		s.later(func() { _ = os.Remove(path) })
-	}
-	return nil
-}
-
-func (s *stage) file(path string, mode fs.FileMode) error {
-	if err := os.WriteFile(path, []byte(s.secret), 0o600); err != nil {
-		return err
-	}
-	return os.Chmod(path, mode)
 }
 
 func links(info fs.FileInfo) uint64 {
@@ -266,10 +222,10 @@ func cgroup(s *stage) error {
 			continue
 		}
 		s.later(func() { _ = os.Remove(path) })
-		_ = os.Chmod(path, 0o777)
 		for _, f := range []string{"cgroup.procs", "tasks"} {
 			_ = os.Chmod(filepath.Join(path, f), 0o666)
 		}
+		_ = os.Chmod(path, 0o777)
 		s.Cgroup = path
 		return nil
 	}

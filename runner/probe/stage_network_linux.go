@@ -5,9 +5,10 @@ package probe
 import (
 	"bufio"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -38,14 +39,12 @@ func listeners(s *stage, ctx context.Context) {
 			break
 		}
 	}
-	s.Abstract, s.AbstractGram = s.Mark, s.Mark+"-gram"
-	s.Path, s.PathGram = filepath.Join(s.Folder, folderOpen, "socket"), filepath.Join(s.Folder, folderOpen, "gram")
+	s.Abstract, s.AbstractGram = s.hidden("abstract"), s.hidden("abstractgram")
 	s.listen("abstract", "unix", "@"+s.Abstract)
 	s.hear("abstractgram", "unixgram", "@"+s.AbstractGram)
-	s.listen("path", "unix", s.Path)
-	s.hear("pathgram", "unixgram", s.PathGram)
-	for _, p := range []string{s.Path, s.PathGram} {
-		_ = os.Chmod(p, 0o777)
+	if err := paths(s); err != nil {
+		s.note("path", err)
+		s.note("pathgram", err)
 	}
 	s.Nameserver = nameserver()
 	s.note("nameserver", present(s.Nameserver != ""))
@@ -57,6 +56,24 @@ func listeners(s *stage, ctx context.Context) {
 	}
 	s.note("interfaces", present(len(s.network) > 0))
 	knock(s, ctx)
+}
+
+// longestPath is the most that fits into the address of a local socket.
+const longestPath = 107
+
+// paths makes the sockets that have a path.
+func paths(s *stage) error {
+	s.Path, s.PathGram = filepath.Join(s.Folder, folderSockets, socketStream), filepath.Join(s.Folder, folderSockets, socketGram)
+	if len(s.Path) > longestPath || len(s.PathGram) > longestPath {
+		return errors.New("the temporary folder's path is too long for a socket")
+	}
+	in, seal, err := s.sockets()
+	if err != nil {
+		return err
+	}
+	s.listen("path", "unix", filepath.Join(in, socketStream))
+	s.hear("pathgram", "unixgram", filepath.Join(in, socketGram))
+	return seal()
 }
 
 // tunnelDefaults says whether the kernel gives every network namespace this
@@ -89,11 +106,14 @@ func (s *stage) listen(target, network, address string) string {
 	return l.Addr().String()
 }
 
+// longestWord is the most that a listener reads.
+const longestWord = 256
+
 func greet(s *stage, c net.Conn) {
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
-	line, _ := bufio.NewReader(c).ReadString('\n')
-	s.hit(strings.TrimSpace(line))
+	line, _ := bufio.NewReader(io.LimitReader(c, longestWord)).ReadString('\n') // anybody may connect
+	s.hit(line)
 	_, _ = c.Write([]byte(s.secret))
 }
 
@@ -106,29 +126,17 @@ func (s *stage) hear(target, network, address string) string {
 	}
 	s.later(func() { _ = c.Close() })
 	s.drains = append(s.drains, func() {
-		buf := make([]byte, 256)
+		buf := make([]byte, longestWord)
 		for {
 			_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
 			n, _, err := c.ReadFrom(buf)
 			if err != nil {
 				return
 			}
-			s.hit(strings.TrimSpace(string(buf[:n])))
+			s.hit(string(buf[:n]))
 		}
 	})
 	return c.LocalAddr().String()
-}
-
-func (s *stage) hit(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hits[name] = true
-}
-
-func (s *stage) heard(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hits[name]
 }
 
 // collect takes what was sent so far. On one machine a datagram has arrived
@@ -164,10 +172,9 @@ func knock(s *stage, ctx context.Context) {
 				continue
 			}
 			_ = c.SetDeadline(time.Now().Add(time.Second))
-			buf := make([]byte, len(s.Mark))
-			if n, _ := c.Read(buf); string(buf[:n]) == s.Mark {
-				s.hit("serve")
-			}
+			buf := make([]byte, longestWord)
+			n, _ := c.Read(buf)
+			s.hit(string(buf[:n]))
 			_ = c.Close()
 		}
 	}()

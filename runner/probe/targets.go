@@ -3,10 +3,15 @@ package probe
 // targets tell the intruder where the things stand that it must not reach. What
 // they hold is not among it: only who read them knows that.
 type targets struct {
-	Mark string // stands in the arguments of every process of the battery
+	Mark  string // stands in the arguments of every process of the battery, for all to see
+	Token string // secret of this run, by which the stage knows what came from it
 
-	Folder string   // of the files below; everybody may enter it
-	Temp   string   // the folder that holds Folder
+	Folder  string            // of the files below; everybody may enter it, nobody list it
+	Temp    string            // the folder that holds Folder
+	Open    string            // the name of the folder in it where everybody may write
+	Changes map[string]string // attempt to the path of the file there that it changes
+	Left    string            // the name of what one run leaves for the next
+
 	Shm    string   // a file in shared memory
 	VarTmp string   // a file in the other temporary folder
 	Hosts  []string // files about the host that everybody may read there

@@ -22,14 +22,14 @@ const (
 	fileHome    = "home/notes"
 	fileState   = "state/journal"
 	folderNames = "names" // holds a file whose name is the secret
-	folderOpen  = "open"  // everybody may write here
 	filePrivate = "private/key"
+
+	folderSockets = "sockets"
+	socketStream  = "stream"
+	socketGram    = "gram"
 
 	filePrivateMode = 0o600
 )
-
-// changed is a file that an attempt tries to change, and how.
-func changed(name string) string { return folderOpen + "/" + name }
 
 func fileTrials() []trial {
 	return append(readTrials(), changeTrials()...)
@@ -90,11 +90,11 @@ func readTrials() []trial {
 				all = append(all, p.list(f).Got)
 			}
 			for _, f := range p.folders() {
-				_ = os.WriteFile(filepath.Join(f, p.mark), nil, 0o600)
+				_ = os.WriteFile(filepath.Join(f, p.t.Left), nil, 0o600)
 			}
 			return got(strings.Join(all, "\n"))
 		}, judge: func(s *stage, a said) (bool, string) {
-			return strings.Contains(a.Got, s.Mark), "a file of the run before"
+			return strings.Contains(a.Got, s.Left), "a file of the run before"
 		}},
 	}
 }
@@ -103,7 +103,7 @@ func changeTrials() []trial {
 	list := []trial{}
 	add := func(name, what string, try func(p *intruder, path string) error) {
 		list = append(list, trial{Attempt: named(name, what), target: "files", judge: changedOutside(name),
-			try: func(p *intruder) said { return refused(try(p, filepath.Join(p.t.Folder, changed(name)))) }})
+			try: func(p *intruder) said { return refused(try(p, p.t.Changes[name])) }})
 	}
 	add("overwrite", "Overwrite a host file that everybody may write.", func(_ *intruder, path string) error { return rewrite(path, unix.O_WRONLY) })
 	add("append", "Append to a host file that everybody may write.", func(_ *intruder, path string) error { return rewrite(path, unix.O_WRONLY|unix.O_APPEND) })
@@ -253,7 +253,7 @@ func watchFolders(p *intruder) said {
 // says nothing: it may have changed a file of its own under the same path.
 func changedOutside(name string) func(*stage, said) (bool, string) {
 	return func(s *stage, _ said) (bool, string) {
-		path := filepath.Join(s.Folder, changed(name))
+		path := s.Changes[name]
 		content, err := os.ReadFile(path)
 		if err != nil || !bytes.Equal(content, []byte(s.secret)) {
 			return true, "the host's file was changed"

@@ -244,7 +244,7 @@ func (p *intruder) holding(attr *syscall.SysProcAttr) (*holder, error) {
 	if err != nil {
 		return nil, err
 	}
-	process, err := os.StartProcess("/proc/self/exe", p.args(partHold), &os.ProcAttr{Env: []string{childEnv}, Files: []*os.File{nil, w, nil, os.Stdout}, Sys: attr})
+	process, err := os.StartProcess("/proc/self/exe", p.args(partHold), &os.ProcAttr{Env: []string{childEnv, marker(p.t.Token)}, Files: []*os.File{nil, w, nil, os.Stdout}, Sys: attr})
 	_ = w.Close()
 	if err != nil {
 		_ = r.Close()
@@ -315,7 +315,7 @@ func survivorTrials() []trial {
 			}
 			return said{Why: "the tie holds"}
 		}},
-		{Attempt: named("after-the-end", "Leave a process that left its session and ignores every request to end."), try: func(p *intruder) said {
+		{Attempt: named("after-the-end", "Leave a process that left its session and ignores every request to end."), target: "survivors", try: func(p *intruder) said {
 			if _, err := p.holding(&syscall.SysProcAttr{Setsid: true}); err != nil {
 				return void("start a child: %v", err)
 			}

@@ -28,6 +28,7 @@ func networkTrials() []trial {
 	add("loopback-any", "Connect to it by the address 0.0.0.0.", "tcp4", tcp("loopback-any", func(t targets) string { return "0.0.0.0:" + port(t.TCP4) }, 0))
 	add("host-address", "Connect to a service on the host's own network address.", "tcphost", tcp("host-address", func(t targets) string { return t.TCPHost }, 0))
 	add("broker-twin", "Connect to a service on the gateway's port at another address.", "twin", tcp("broker-twin", func(t targets) string { return t.BrokerTwin }, 0))
+	list[len(list)-1].tells = true // where only the port is held, the text says: in part
 	add("multipath", "Connect by Multipath TCP, which some walls do not see.", "tcp4", tcp("multipath", func(t targets) string { return t.TCP4 }, unix.IPPROTO_MPTCP))
 	add("fast-open", "Connect by sending, which some walls do not see.", "tcp4", func(p *intruder) said { return send(p, p.t.TCP4, unix.SOCK_STREAM, unix.MSG_FASTOPEN, "fast-open") })
 	add("datagram-4", "Send a datagram to the host's IPv4 loopback address.", "udp4", func(p *intruder) said { return send(p, p.t.UDP4, unix.SOCK_DGRAM, 0, "datagram-4") })
@@ -109,16 +110,13 @@ func socketTrials() []trial {
 	}
 }
 
-// What the intruder says of attempts whose success only a listener can tell.
-const (
-	sent    = "it was sent"
-	knocked = "somebody knocked"
-)
+// sent is what the intruder says where only a listener can tell the success.
+const sent = "it was sent"
 
 // heard asks the listeners. A datagram may leave without anybody to hear it.
 func heard(name string) func(*stage, said) (bool, string) {
 	return func(s *stage, a said) (bool, string) {
-		if s.heard(name) || (a.Why == sent || a.Why == knocked) && soon(func() bool { return s.heard(name) }) {
+		if s.heard(name) || a.Why == sent && soon(func() bool { return s.heard(name) }) {
 			return true, "the host's service heard it"
 		}
 		return a.Did, a.Why
@@ -172,7 +170,7 @@ func converse(p *intruder, fd int, to unix.Sockaddr, name string) said {
 	if err != nil {
 		return refused(err)
 	}
-	if _, err := unix.Write(fd, []byte(name+"\n")); err != nil {
+	if _, err := unix.Write(fd, []byte(p.sign(name)+"\n")); err != nil {
 		return did("it connected: %v", err)
 	}
 	_ = await(fd, unix.POLLIN)
@@ -195,7 +193,7 @@ func send(p *intruder, at string, kind, flags int, name string) said {
 		return refused(err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Sendto(fd, []byte(name+"\n"), flags, to); err != nil {
+	if err := unix.Sendto(fd, []byte(p.sign(name)+"\n"), flags, to); err != nil {
 		return refused(err)
 	}
 	return said{Why: sent}
@@ -216,7 +214,7 @@ func sendFromPair(p *intruder) said {
 		return refused(err)
 	}
 	defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
-	return refused(unix.Sendto(pair[0], []byte("pair\n"), 0, &unix.SockaddrUnix{Name: "@" + p.t.AbstractGram}))
+	return refused(unix.Sendto(pair[0], []byte(p.sign("pair")+"\n"), 0, &unix.SockaddrUnix{Name: "@" + p.t.AbstractGram}))
 }
 
 // serve waits for the host to knock.
@@ -226,7 +224,9 @@ func serve(p *intruder) said {
 		return refused(err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: p.t.Knock, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: p.t.Knock, Addr: [4]byte{127, 0, 0, 1}}); err == unix.EADDRINUSE {
+		return void("%v", err) // somebody of the host has taken the port
+	} else if err != nil {
 		return said{Why: err.Error()}
 	}
 	if err := unix.Listen(fd, 1); err != nil {
@@ -237,9 +237,9 @@ func serve(p *intruder) said {
 	if err != nil {
 		return said{Why: "nobody knocked"}
 	}
-	_, _ = unix.Write(in, []byte(p.mark))
+	_, _ = unix.Write(in, []byte(p.sign("serve")))
 	_ = unix.Close(in)
-	return said{Why: knocked}
+	return did("somebody of the host knocked") // whoever it was: nobody of the run is there to do it
 }
 
 // leaves tries to get one packet out. An attempt that is under way counts.

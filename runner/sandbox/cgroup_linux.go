@@ -30,7 +30,7 @@ type group struct {
 
 // open makes the run's groups below the bot's own, and sets the limits.
 func (h hierarchies) open(p *presence, l policy.Limits) (*group, error) {
-	name, gone, err := p.enter()
+	name, gone, err := p.enter(h.places()...)
 	if err != nil {
 		return nil, err
 	}
@@ -151,22 +151,22 @@ func end(dir string) {
 
 // Sweep removes what bots of this user that are dead have left on the host: the
 // folders and control groups of their runs. It touches nothing of a living one.
-func (e *Engine) Sweep() error {
-	f, err := e.facts()
-	if err != nil {
-		return err
-	}
-	return sweep(e.cfg.Temp, func(id string) error { return removeGroups(f.groups.places(), id) })
-}
+func (e *Engine) Sweep() error { return sweep(e.cfg.Temp, removeGroups) }
 
-// removeGroups removes the groups that a dead bot has left.
+// removeGroups removes the groups that a dead bot has left in the places that it
+// noted.
 func removeGroups(places []string, id string) error {
 	var errs []error
 	for _, place := range places {
-		left, err := filepath.Glob(filepath.Join(place, runPrefix+id+"-*"))
+		entries, err := os.ReadDir(place)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // gone, and what was in it too
+		}
 		errs = append(errs, err)
-		for _, dir := range left {
-			errs = append(errs, removeGroup(dir))
+		for _, e := range entries {
+			if e.IsDir() && strings.HasPrefix(e.Name(), runPrefix+id+"-") {
+				errs = append(errs, removeGroup(filepath.Join(place, e.Name())))
+			}
 		}
 	}
 	return errors.Join(errs...)

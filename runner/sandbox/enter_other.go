@@ -42,7 +42,7 @@ func (e *Engine) Flush() {}
 func (e *Engine) Spare() int { return 0 }
 
 // Sweep removes the folders that runs of dead bots of this user have left.
-func (e *Engine) Sweep() error { return sweep(e.cfg.Temp, func(string) error { return nil }) }
+func (e *Engine) Sweep() error { return sweep(e.cfg.Temp, func([]string, string) error { return nil }) }
 
 func (e *Engine) startBox(context.Context, policy.Effective, Command) (*Run, error) {
 	return nil, &StartError{"build the box", errors.New("no sandbox on " + runtime.GOOS)}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -192,8 +193,15 @@ func (k *kit) handshake() error {
 	return err
 }
 
+// spareTime bounds the making of a box that nobody waits for yet.
+const spareTime = 10 * time.Second
+
 // await listens until the child waits for its word.
 func (k *kit) await() error {
+	if err := k.status.SetReadDeadline(time.Now().Add(spareTime)); err != nil {
+		return &StartError{"listen to the child", err}
+	}
+	defer func() { _ = k.status.SetReadDeadline(time.Time{}) }()
 	err := k.talk.hear(k.status, entry.Waiting)
 	if step, why, failed := k.program.Failed(); failed {
 		err = &StartError{step, why}

@@ -108,13 +108,13 @@ func (j job) kind() string {
 	if j.eff.Rung() != policy.RungFull || len(j.cmd.Stdin) > 0 || j.report {
 		return ""
 	}
-	words := []string{j.eff.Hash(), fmt.Sprint(j.cmd.Files, j.cmd.Folders)}
+	words := []string{j.eff.Hash(), fmt.Sprintf("%q %q", j.cmd.Files, j.cmd.Folders)}
 	for _, m := range append([]Mount{{Host: j.cmd.Path}}, j.cmd.Mounts...) {
 		var st unix.Stat_t
 		if err := unix.Stat(m.Host, &st); err != nil {
 			return ""
 		}
-		words = append(words, fmt.Sprint(m, st.Dev, st.Ino, st.Mode, st.Uid, st.Size, st.Mtim, st.Ctim))
+		words = append(words, fmt.Sprintf("%q %d %d %o %d %d %d %d", m, st.Dev, st.Ino, st.Mode, st.Uid, st.Size, st.Mtim, st.Ctim))
 	}
 	return strings.Join(words, "\n")
 }

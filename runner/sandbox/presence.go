@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 const (
 	leasePrefix = "parlour-lease-"
 	runPrefix   = "parlour-run-" // of folders and control groups
+	idLength    = 26
 )
 
 // presence is this bot's lock. It is there while anything hangs on it.
@@ -31,17 +33,23 @@ type presence struct {
 	id    string
 	users int
 	count int
+
+	places map[string]bool // that the file names
 }
 
-// enter gives a name that nothing else of any bot has, for something that leave
-// says is gone. What could not be removed is left to the next start.
-func (p *presence) enter() (name string, leave func(gone bool), err error) {
+// enter gives a name that nothing else of any bot has, for something in the folder
+// or in other places, that leave says is gone. What could not be removed is left to
+// the next start, of whichever bot.
+func (p *presence) enter(places ...string) (name string, leave func(gone bool), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.file == nil {
 		if err := p.appear(); err != nil {
 			return "", nil, err
 		}
+	}
+	if err := p.note(places); err != nil {
+		return "", nil, err
 	}
 	p.users++
 	p.count++
@@ -62,6 +70,23 @@ func (p *presence) appear() error {
 	return nil
 }
 
+// note writes places into the lock's file, each once.
+func (p *presence) note(places []string) error {
+	for _, place := range places {
+		if p.places[place] {
+			continue
+		}
+		if _, err := p.file.WriteString(place + "\n"); err != nil {
+			return err
+		}
+		if p.places == nil {
+			p.places = map[string]bool{}
+		}
+		p.places[place] = true
+	}
+	return nil
+}
+
 func (p *presence) leave(gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,24 +96,29 @@ func (p *presence) leave(gone bool) {
 	if p.users--; p.users == 0 {
 		_ = os.Remove(p.file.Name()) // first, so that nobody finds it unlocked
 		_ = p.file.Close()
-		p.file = nil
+		p.file, p.places = nil, nil
 	}
 }
 
 // sweep removes what bots that are dead have left: run folders, groups, and last
 // their locks. It touches nothing of a living one, and nothing without a lock of
-// this user. What cannot be removed stays for the next start.
+// this user. What cannot be removed stays for the next start. Names are compared
+// and never looked for by pattern: others can make files here.
 // Guarded by tests/attacks TestTheDeadAreSweptAndTheLivingNot.
-func sweep(temp string, removeGroups func(id string) error) error {
-	locks, err := filepath.Glob(filepath.Join(temp, leasePrefix+"*"))
+func sweep(temp string, removeGroups func(places []string, id string) error) error {
+	entries, err := os.ReadDir(temp)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, path := range locks {
+	for _, e := range entries {
+		id, ok := strings.CutPrefix(e.Name(), leasePrefix)
+		if !ok || !validID(id) {
+			continue
+		}
+		path := filepath.Join(temp, e.Name())
 		if file := abandoned(path); file != nil {
-			id := strings.TrimPrefix(filepath.Base(path), leasePrefix)
-			err := errors.Join(removeFolders(temp, id), removeGroups(id))
+			err := errors.Join(removeFolders(temp, entries, id), removeGroups(noted(file), id))
 			if err == nil {
 				err = os.Remove(path)
 			}
@@ -96,6 +126,23 @@ func sweep(temp string, removeGroups func(id string) error) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validID says whether a name is one that appear gives.
+func validID(id string) bool {
+	return len(id) == idLength && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// mostNoted bounds what is read of a lock's file.
+const mostNoted = 16 << 10
+
+// noted gives the places that the bot of the lock has used besides this folder.
+func noted(file *os.File) []string {
+	text, err := io.ReadAll(io.LimitReader(file, mostNoted))
+	if err != nil {
+		return nil
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
 }
 
 // abandoned opens a lock file of this user that nobody holds, or gives nil.
@@ -113,10 +160,11 @@ func abandoned(path string) *os.File {
 	return nil
 }
 
-func removeFolders(temp, id string) error {
-	left, err := filepath.Glob(filepath.Join(temp, runPrefix+id+"-*"))
-	for _, folder := range left {
-		err = errors.Join(err, os.RemoveAll(folder))
+func removeFolders(temp string, entries []os.DirEntry, id string) (err error) {
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), runPrefix+id+"-") {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(temp, e.Name())))
+		}
 	}
 	return err
 }

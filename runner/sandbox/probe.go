@@ -16,13 +16,14 @@ const probeTime = 20 * time.Second
 type measurement struct {
 	caps   policy.Capabilities
 	absent *policy.Absence // nil: the rung holds
+	passes bool            // absent for a reason that may pass: the bot lacks something right now
 }
 
 // Probe says what this host enforces. It goes down the rungs and builds a real
 // sandbox on each, whose child performs every step, tries to undo it and
 // reports, instead of becoming a program. Below the full rung, which enforces
-// everything, it does not look. What it found is kept, unless time ran out
-// before there was an answer.
+// everything, it does not look. What it found is kept, unless time ran out before
+// there was an answer, or the bot lacked descriptors, processes or memory.
 func (e *Engine) Probe(ctx context.Context) policy.Capabilities {
 	return e.survey(ctx, func(m measurement) bool { return m.absent == nil && m.caps.Rung == policy.RungFull })
 }
@@ -57,7 +58,7 @@ func (e *Engine) rung(ctx context.Context, rung policy.Rung) measurement {
 	limited, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	m := e.measure(limited, rung)
-	if limited.Err() == nil {
+	if limited.Err() == nil && !m.passes {
 		e.probed[rung] = m
 	}
 	return m

@@ -42,9 +42,19 @@ func (e *Engine) measure(ctx context.Context, rung policy.Rung) measurement {
 	if !errors.As(err, &failed) {
 		failed = &StartError{"look at the host", err}
 	}
-	return measurement{absent: &policy.Absence{
+	return measurement{passes: passing(err), absent: &policy.Absence{
 		Rung: rung, Why: fmt.Sprintf("%s: %v", failed.Step, failed.Err), Cure: cure(rung, failed.Step, failed.Err, hints()),
 	}}
+}
+
+// passing says whether an error is about what the bot has right now.
+func passing(err error) bool {
+	for _, e := range []error{unix.EMFILE, unix.ENFILE, unix.EAGAIN, unix.ENOMEM} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // possible says what a rung lacks before it is tried.

@@ -113,3 +113,24 @@ func TestTheChildsTalkIsUnderstood(t *testing.T) {
 	}
 	require.ErrorIs(t, (&talk{said: []byte("XEexec\x002\x00no such file")}).outcome(), unix.ENOENT)
 }
+
+func TestAFailureThatMayPassIsNotKept(t *testing.T) {
+	calls := 0
+	get := once(func() (int, error) {
+		if calls++; calls == 1 {
+			return 0, unix.EMFILE
+		}
+		return calls, nil
+	})
+	_, err := get()
+	require.ErrorIs(t, err, unix.EMFILE)
+	for range 2 {
+		v, err := get()
+		require.NoError(t, err)
+		require.Equal(t, 2, v)
+	}
+	require.True(t, passing(&StartError{"open the output", unix.EMFILE}))
+	require.True(t, passing(&StartError{"start the child", unix.EAGAIN}))
+	require.False(t, passing(&StartError{"mount /", unix.EPERM}))
+	require.False(t, passing(nil))
+}

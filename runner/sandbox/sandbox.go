@@ -59,9 +59,27 @@ func New(cfg Config) (*Engine, error) {
 	}
 	return &Engine{
 		cfg: cfg, probed: map[policy.Rung]measurement{},
-		facts: sync.OnceValues(gather), self: sync.OnceValues(openSelf),
+		facts: once(gather), self: once(openSelf),
 		alive: &presence{temp: cfg.Temp},
 	}, nil
+}
+
+// once keeps the first good value. A failure may pass, so it is not kept.
+func once[T any](get func() (T, error)) func() (T, error) {
+	var mu sync.Mutex
+	var kept *T
+	return func() (T, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if kept != nil {
+			return *kept, nil
+		}
+		v, err := get()
+		if err == nil {
+			kept = &v
+		}
+		return v, err
+	}
 }
 
 // StartError says at which step the box or its program did not start. No

@@ -123,6 +123,8 @@ func TestFilterJudgesArguments(t *testing.T) {
 		{"type with a high word", unix.SYS_IOCTL, []uint64{0, unix.TIOCSTI | high}, refuse},
 		{"paste into a terminal", unix.SYS_IOCTL, []uint64{0, unix.TIOCLINUX}, refuse},
 		{"watch a folder", unix.SYS_FCNTL, []uint64{3, unix.F_NOTIFY | high}, refuse},
+		{"watch a folder by its name", unix.SYS_INOTIFY_INIT1, nil, exhausted},
+		{"lock a file", unix.SYS_FLOCK, nil, pretend},
 		{"lease a file", unix.SYS_FCNTL, []uint64{3, unix.F_SETLEASE}, refuse},
 		{"flags of a descriptor", unix.SYS_FCNTL, []uint64{3, unix.F_GETFD}, allow},
 		{"window size", unix.SYS_IOCTL, []uint64{0, unix.TIOCGWINSZ}, allow},

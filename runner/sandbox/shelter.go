@@ -24,6 +24,7 @@ type shelter struct {
 }
 
 func (p shelter) build() {
+	p.add(entry.Watch, nil) // nothing is made for a bot that is gone
 	p.add(entry.Umask, []int64{0})
 	made := map[string]bool{}
 	p.folder(p.base, made)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -85,6 +86,9 @@ func (c *child) complete(ctx context.Context, cmd Command) (*Run, error) {
 	run.listener, c.life.inside = c.talk.listener, c.talk.who
 	if err != nil {
 		run.Kill()
+	}
+	if err == nil {
+		prefer(max(c.life.inside.pid, 0), run.pid)
 	}
 	close(c.life.ready)
 	if err == nil {
@@ -229,4 +233,16 @@ func reap(pid int) (Exit, error) {
 		exit.Code, exit.Signal = -1, status.Signal()
 	}
 	return exit, nil
+}
+
+// prefer makes the run what the kernel ends first where memory is short: it would
+// take the bot, which is larger than each process of a run. The bot says it, once
+// the program has memory of its own: while the child shared the bot's, it would
+// have been said of the bot. Without /proc it is left as it is.
+// Guarded by tests/attacks TestTheRunIsWhatGoesWhereMemoryIsShort.
+func prefer(program, child int) {
+	if program == 0 {
+		program = child
+	}
+	_ = os.WriteFile("/proc/"+strconv.Itoa(program)+"/oom_score_adj", []byte("1000"), 0)
 }

@@ -45,6 +45,7 @@ func modules() map[string][]string {
 		"github.com/oklog/ulid/v2":            {"bridge/journal"},
 		"github.com/alecthomas/kong":          {"cmd/bot"},
 		"golang.org/x/sys":                    {"runner/sandbox", "runner/probe", "bridge/journal", "cmd/bot"},
+		"github.com/fsnotify/fsnotify":        {"manifests"},
 		"github.com/prometheus/client_golang": {"metrics.go"},
 		"github.com/bwmarrin/discordgo":       {"bridge/discord"},
 		"github.com/slack-go/slack":           {"bridge/slack"},

@@ -125,7 +125,7 @@ func TestTheGrantComesFromThePolicy(t *testing.T) {
 	host := policy.Capabilities{Rung: policy.RungFull, Filesystem: policy.Enforced, Network: policy.Enforced, Processes: policy.Enforced}
 	wish := policy.Wish{
 		Mode: policy.ReadOnly, Network: policy.ModelOnly, Tools: []policy.Tool{policy.Read},
-		Limits: policy.Limits{Wall: 1, Stall: 7, Memory: 1, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1, ModelRequests: 3, OutputTokens: 50},
+		Limits: policy.Limits{Wall: 1, Stall: 7, Memory: policy.LeastMemory, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1, ModelRequests: 3, OutputTokens: 50},
 	}
 	grant := func(edit func(*policy.Wish), tools ...string) (broker.Grant, error) {
 		w := wish

@@ -50,6 +50,11 @@ func TestT14NothingButTheJournalSaysWhoAsks(t *testing.T) {
 	_, d = accept("80351110224678000", "q")
 	require.Equal(t, "team", d["tier"])
 
+	// A message id of somebody else opens nothing of theirs.
+	_, d = accept("53908232506183681", "--message", "m1", "mine")
+	require.NotEqual(t, id, d["job"])
+	require.Equal(t, "guest", d["tier"])
+
 	// The answer to a terminal's own question is not for whoever knows its id.
 	mine := h.Bot("--json", "ask", "--as", "owner", "Who may edit a tier manifest?").Ended(t)
 	require.Equal(t, ask.Answered, mine.Outcome.Kind)

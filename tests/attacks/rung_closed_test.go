@@ -77,6 +77,7 @@ func TestAFailingStepRunsNothing(t *testing.T) {
 		"an undo that works":  {Op: entry.Denied, N: []int64{unix.SYS_GETPID, -1, 0, 0, 0, 0, 0, 0}, S: []string{"leave", ""}},
 		"a call not refused":  {Op: entry.Denied, N: []int64{unix.SYS_OPENAT, 1, -1, 0, 0, 0, 0, 0}, S: []string{"open", "/nonexistent"}},
 		"a file that is big":  {Op: entry.Copy, N: []int64{0o400, -1, -1, 0}, S: []string{small, filepath.Join(folder, "big")}},
+		"a view that shows":   {Op: entry.Blank, S: []string{small}},
 		"something not plain": {Op: entry.Copy, N: []int64{0o400, -1, -1, 1 << 20}, S: []string{"/dev/zero", filepath.Join(folder, "device")}},
 	} {
 		for at := range kept("") {

@@ -41,6 +41,7 @@ func TestNoProcessSurvivesOnAnyRung(t *testing.T) {
 				}
 				defer cancel()
 				m, out := mark(t), &runOutput{}
+				endMarked(t, m)
 				how := "stay"
 				if name == "end" {
 					how = "end"
@@ -68,6 +69,7 @@ func TestNoProcessSurvivesOnAnyRung(t *testing.T) {
 func TestDeathOfTheBotEndsTheRunOnEachRung(t *testing.T) {
 	onEachRung(t, func(t *testing.T, r boxRig) {
 		m, out := mark(t), &runOutput{}
+		endMarked(t, m)
 		bot := exec.Command(r.self, m, "40", r.caps.Rung.String())
 		bot.Args[0], bot.Stdout, bot.Stderr = botName, out, out
 		bot.Env = []string{"TMPDIR=" + openFolder(t)}

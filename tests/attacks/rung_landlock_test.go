@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,6 +86,11 @@ func TestLandlockRungHasItsOwnPlaces(t *testing.T) {
 	require.Equal(t, "the document, a file, another\n/etc/x\nkept\nnone\nunchanged\n", r.do(t, r.policy(t, policy.ReadOnly, policy.NetworkNone), cmd))
 	require.Contains(t, r.do(t, r.policy(t, policy.WorkspaceWrite, policy.NetworkNone), cmd), "kept\nunchanged\n")
 
+	// Some shells take the last of two values.
+	home := r.do(t, r.policy(t, policy.ReadOnly, policy.NetworkNone),
+		sandbox.Command{Name: "env", Path: "/usr/bin/env", Env: []string{"HOME=/root", "TMPDIR=/var/tmp"}})
+	require.Regexp(t, `^HOME=`+regexp.QuoteMeta(r.temp)+`\S*\nTMPDIR=`+regexp.QuoteMeta(r.temp)+`\S*\n$`, home)
+
 	folder, err := os.MkdirTemp("/var/tmp", "rung-") // a mount may not touch /tmp
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
@@ -112,6 +118,7 @@ func TestLandlockRungReachesNobody(t *testing.T) {
 	require.Zero(t, got.Capabilities)
 	require.Equal(t, 1, got.NoNewPrivs)
 	require.Equal(t, got.PID, got.Session)
+	require.Equal(t, int(unix.SIGKILL), got.Tie, "it ends with its keeper")
 	if os.Getuid() == 0 {
 		require.False(t, got.Bounding)
 		require.Equal(t, 0xeb, got.Securebits)

@@ -69,6 +69,17 @@ func marked(t *testing.T, mark string) []string {
 	return found
 }
 
+// endMarked ends with the test whoever of the mark is left: nothing else would,
+// where a test is red.
+func endMarked(t *testing.T, mark string) {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, pid := range marked(t, mark) {
+			killPID(t, pid)
+		}
+	})
+}
+
 func atoi(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(text)
@@ -88,6 +99,7 @@ func TestDeathOfTheBotEndsTheRun(t *testing.T) {
 	t.Parallel()
 	r := newBox(t)
 	m, out := mark(t), &runOutput{}
+	endMarked(t, m)
 	bot := exec.Command(r.self, m, "5", policy.RungFull.String())
 	bot.Args[0], bot.Stdout, bot.Stderr = botName, out, out
 	bot.Env = []string{"TMPDIR=" + t.TempDir()}

@@ -26,6 +26,7 @@ type boxedIdentity struct {
 	PID, Session int
 	Folder       string
 	Dumpable     int
+	Tie          int // the signal that it gets when its parent dies
 }
 
 func (boxedAgent) identity() boxedIdentity {
@@ -43,6 +44,7 @@ func (boxedAgent) identity() boxedIdentity {
 	i.NoNewPrivs, _ = unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 	i.Securebits, _ = unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
 	i.Dumpable, _ = unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	_ = unix.Prctl(unix.PR_GET_PDEATHSIG, uintptr(unsafe.Pointer(&i.Tie)), 0, 0, 0)
 	i.Hostname, _ = os.Hostname()
 	i.Session, _ = unix.Getsid(0)
 	i.Folder, _ = os.Getwd()

@@ -185,4 +185,7 @@ func TestProcNamesNothingOfTheHost(t *testing.T) {
 	require.Empty(t, report[map[string]string](t, r, r.guest(t), hidden...))
 	require.Empty(t, report[map[string]string](t, r, r.guest(t), append([]string{"grandchild"}, hidden...)...))
 	require.Equal(t, "sandbox", report[boxedIdentity](t, r, r.guest(t), "identity").Hostname)
+	for line := range strings.Lines(report[map[string]string](t, r, r.guest(t), "read", "/proc/self/cgroup")["/proc/self/cgroup"]) {
+		require.True(t, strings.HasSuffix(line, ":/\n"), "the run's group is all that it sees of the host's: %s", line)
+	}
 }

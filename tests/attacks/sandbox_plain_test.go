@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"parlour/runner/policy"
 	"parlour/runner/sandbox"
@@ -52,6 +53,7 @@ func TestPlainChildSeesOnlyItsFolder(t *testing.T) {
 	where := report[boxedIdentity](t, r, plainPolicy(t), "identity")
 	require.True(t, strings.HasPrefix(where.Folder, r.temp), where.Folder)
 	require.Equal(t, 1, where.NoNewPrivs)
+	require.Equal(t, int(unix.SIGKILL), where.Tie, "it ends with the bot")
 	limits := report[map[string]uint64](t, r, plainPolicy(t), "limits")
 	require.EqualValues(t, boxLimits().OpenFiles, limits["open"])
 	require.EqualValues(t, boxLimits().Memory, limits["data"])
@@ -69,6 +71,7 @@ func TestPlainChildLeavesNothing(t *testing.T) {
 	t.Parallel()
 	r := newBoxRig(t)
 	m := mark(t)
+	endMarked(t, m)
 	run, out := r.start(t, plainPolicy(t), r.command("leave", m))
 	exit, err := run.Wait()
 	require.NoError(t, err)

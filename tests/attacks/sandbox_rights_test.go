@@ -33,7 +33,7 @@ func TestRightsCannotBeRegained(t *testing.T) {
 		require.Equal(t, got.UID, got.GID)
 		require.NotEqual(t, os.Getuid(), got.UID)
 		require.Equal(t, boxedIdentity{UID: got.UID, GID: got.UID, Groups: got.Groups, NoNewPrivs: 1, Securebits: securebits, Dumpable: 1,
-			Hostname: "sandbox", PID: 1, Session: 1, Folder: policy.WorkDir}, got)
+			Hostname: "sandbox", PID: 1, Session: 1, Folder: policy.WorkDir, Tie: int(unix.SIGKILL)}, got)
 		for _, g := range got.Groups { // without root the kernel keeps them, but they name nobody inside
 			require.Contains(t, []int{overflowID, got.GID}, g)
 			require.NotZero(t, os.Getuid())

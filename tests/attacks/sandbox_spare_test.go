@@ -5,7 +5,9 @@ package attacks_test
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,7 +102,7 @@ func TestNoSpareBoxOutlivesTheBotOrItsUse(t *testing.T) {
 	r := newWarm(t, 3)
 	eff := r.policy(t, policy.ReadOnly, policy.ModelOnly)
 	require.NoError(t, r.Warm(t.Context(), eff, r.command()))
-	require.Positive(t, waiting(t))
+	require.NotEmpty(t, waiting(t))
 	run, _ := r.start(t, eff, r.command("stay", "on"))
 	run.Kill()
 	_, err := run.Wait()
@@ -111,23 +113,61 @@ func TestNoSpareBoxOutlivesTheBotOrItsUse(t *testing.T) {
 	require.Zero(t, r.Spare())
 }
 
-// waiting counts the children of this process that share its memory.
-func waiting(t *testing.T) int {
+// Scenario: the bot holds files open that a program could inherit, and ignores a
+// signal. A box that waits shares its memory: it must hold none of the files, and
+// no handler of the bot may run in it.
+func TestAWaitingBoxHoldsNothingOfTheBot(t *testing.T) {
+	r := newWarm(t, 1)
+	eff := r.policy(t, policy.ReadOnly, policy.ModelOnly)
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("x"), 0o600))
+	for _, least := range []int{3, 211} { // among what is kept, and behind it
+		low, err := unix.Open(secret, unix.O_RDONLY, 0)
+		require.NoError(t, err)
+		fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD, least)
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = unix.Close(low), unix.Close(fd) })
+	}
+	signal.Ignore(unix.SIGUSR2)
+	t.Cleanup(func() { signal.Reset(unix.SIGUSR2) })
+	before := waiting(t)
+	require.NoError(t, r.Warm(t.Context(), eff, r.command("stay", "on")))
+	box := slices.DeleteFunc(waiting(t), func(pid string) bool { return slices.Contains(before, pid) })
+	require.Len(t, box, 1)
+	held, err := os.ReadDir("/proc/" + box[0] + "/fd")
+	require.NoError(t, err)
+	kinds := map[string]int{}
+	for _, fd := range held {
+		target, err := os.Readlink("/proc/" + box[0] + "/fd/" + fd.Name())
+		require.NoError(t, err)
+		kind, _, _ := strings.Cut(target, ":")
+		kinds[kind]++
+	}
+	delete(kinds, "anon_inode") // what tells of the bot's death, and the ruleset
+	require.Equal(t, map[string]int{"/dev/null": 1, "pipe": 2, "socket": 1}, kinds, "its input and output, and the way to the bot")
+	status, err := os.ReadFile("/proc/" + box[0] + "/status")
+	require.NoError(t, err)
+	for _, kind := range []string{"Blk", "Ign", "Cgt"} {
+		require.Regexp(t, `(?m)^Sig`+kind+`:\s+0+$`, string(status))
+	}
+}
+
+// waiting gives the children of this process that share its memory.
+func waiting(t *testing.T) (boxes []string) {
 	t.Helper()
 	self, err := os.Readlink("/proc/self/exe")
 	require.NoError(t, err)
-	n := 0
 	tasks, err := os.ReadDir("/proc/self/task")
 	require.NoError(t, err)
 	for _, task := range tasks {
 		children, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
 		for _, pid := range strings.Fields(string(children)) {
 			if exe, err := os.Readlink("/proc/" + pid + "/exe"); err == nil && exe == self {
-				n++
+				boxes = append(boxes, pid)
 			}
 		}
 	}
-	return n
+	return boxes
 }
 
 // Scenario: a bot is killed with folders and groups of its runs in place, and
@@ -137,6 +177,7 @@ func TestTheDeadAreSweptAndTheLivingNot(t *testing.T) {
 	r := newBox(t)
 	eff := r.policy(t, policy.ReadOnly, policy.NetworkNone)
 	living, _ := r.start(t, eff, r.command("stay", "on"))
+	id := func(word string) string { return word + strings.Repeat("a", 26-len(word)) }
 	locks := func(temp string) []string {
 		found, err := filepath.Glob(filepath.Join(temp, "parlour-lease-*"))
 		require.NoError(t, err)
@@ -144,26 +185,41 @@ func TestTheDeadAreSweptAndTheLivingNot(t *testing.T) {
 	}
 	mine := locks(r.temp)
 
-	dead := filepath.Join(r.temp, "parlour-lease-deadbot")
-	require.NoError(t, os.WriteFile(dead, nil, 0o600))
-	left := filepath.Join(r.temp, "parlour-run-deadbot-1")
+	dead := filepath.Join(r.temp, "parlour-lease-"+id("deadbot"))
+	require.NoError(t, os.WriteFile(dead, []byte("/sys/fs/cgroup/pids\n/sys/fs/cgroup/gone\n"), 0o600))
+	left := filepath.Join(r.temp, "parlour-run-"+id("deadbot")+"-1")
 	require.NoError(t, os.MkdirAll(filepath.Join(left, "home/agent"), 0o700))
 	other := filepath.Join(r.temp, "parlour-run-unknown-1")
 	require.NoError(t, os.Mkdir(other, 0o700))
-	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(r.temp, "parlour-lease-link")))
-	held, err := os.Create(filepath.Join(r.temp, "parlour-lease-alive"))
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(r.temp, "parlour-lease-"+id("link"))))
+	kept := []string{other, filepath.Join(r.temp, "parlour-run-"+id("link")+"-1")}
+	require.NoError(t, os.Mkdir(kept[1], 0o700))
+	if os.Getuid() == 0 { // another user's lock, which a sticky folder lets everybody make
+		foreign := filepath.Join(r.temp, "parlour-lease-"+id("foreign"))
+		require.NoError(t, os.WriteFile(foreign, nil, 0o600))
+		require.NoError(t, os.Chown(foreign, overflowID, overflowID))
+		kept = append(kept, filepath.Join(r.temp, "parlour-run-"+id("foreign")+"-1"))
+		require.NoError(t, os.Mkdir(kept[2], 0o700))
+	}
+	// A name that would match everything, as others can make one here.
+	pattern := filepath.Join(r.temp, "parlour-lease-*")
+	require.NoError(t, os.WriteFile(pattern, []byte("/sys/fs/cgroup/pids\n"), 0o600))
+	held, err := os.Create(filepath.Join(r.temp, "parlour-lease-"+id("alive")))
 	require.NoError(t, err)
 	defer held.Close()
 	require.NoError(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
-	alive := filepath.Join(r.temp, "parlour-run-alive-1")
+	alive := filepath.Join(r.temp, "parlour-run-"+id("alive")+"-1")
 	require.NoError(t, os.Mkdir(alive, 0o700))
-	group := leftGroup(t, "parlour-run-deadbot-7")
+	group := leftGroup(t, "parlour-run-"+id("deadbot")+"-7")
 
 	require.NoError(t, r.Sweep())
 	require.NoFileExists(t, dead)
 	require.NoDirExists(t, left)
-	require.DirExists(t, other, "nobody says whose it is")
+	for _, folder := range kept {
+		require.DirExists(t, folder, "no lock of this bot's user says that it is a dead bot's")
+	}
 	require.DirExists(t, alive)
+	require.FileExists(t, pattern, "it is no bot's lock")
 	require.FileExists(t, "/etc/passwd")
 	for _, lock := range mine {
 		require.FileExists(t, lock)
@@ -188,6 +244,44 @@ func leftGroup(t *testing.T, name string) string {
 	t.Cleanup(func() { _, _ = sleeper.Process.Kill(), sleeper.Wait() })
 	require.NoError(t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(sleeper.Process.Pid)), 0o600))
 	return group
+}
+
+// Scenario: a run fills the memory that it shares with the bot, so that the kernel
+// must end something.
+func TestTheRunIsWhatGoesWhereMemoryIsShort(t *testing.T) {
+	t.Parallel()
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	require.NoError(t, err)
+	onEachRung(t, func(t *testing.T, r boxRig) {
+		run, out := r.start(t, r.guest(t), r.command("stay", "on"))
+		out.await(t, "staying")
+		if r.caps.Rung == policy.RungFull {
+			got, err := os.ReadFile("/proc/" + itoa(run.PID()) + "/oom_score_adj")
+			require.NoError(t, err)
+			require.Equal(t, "1000\n", string(got))
+		}
+		still, err := os.ReadFile("/proc/self/oom_score_adj")
+		require.NoError(t, err)
+		require.Equal(t, string(own), string(still), "the bot's own was changed, whose memory the child shared")
+	})
+}
+
+// Scenario: the operator sets a limit so low that the start itself is over it.
+func TestALimitThatWouldEndTheBotIsRefused(t *testing.T) {
+	t.Parallel()
+	l := boxLimits()
+	l.Memory = policy.LeastMemory - 1
+	_, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Limits: l}, policy.Capabilities{Rung: policy.RungFull})
+	require.ErrorContains(t, err, "limit memory is too low")
+	r := newBox(t)
+	l.Memory = policy.LeastMemory
+	eff := r.narrow(t, policy.Wish{Mode: policy.ReadOnly, Limits: l})
+	for range 5 { // with an argument as long as there can be one
+		run, err := r.Start(t.Context(), eff, sandbox.Command{Name: "true", Path: "/usr/bin/true", Args: []string{strings.Repeat("x", 120<<10)}, Env: []string{}})
+		require.NoError(t, err)
+		_, err = run.Wait()
+		require.NoError(t, err)
+	}
 }
 
 // Scenario: each process keeps below the limit, all together do not.

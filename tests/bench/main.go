@@ -41,6 +41,9 @@ func above(name string, value, bar float64) row {
 	return row{name, fmt.Sprintf("%.2f", value), fmt.Sprintf(">= %.2f", bar), value < bar}
 }
 
+// unmeasured is the value of a figure for which something is not installed.
+const unmeasured = "-"
+
 // said is a figure without a bar.
 func said(name, value string) row { return row{name: name, value: value} }
 
@@ -53,7 +56,7 @@ type figure struct {
 func figures() []figure {
 	return []figure{
 		{"cold", coldStart}, {"warm", warmStart}, {"rate", rates}, {"listener", listener},
-		{"gateway", gateway}, {"agent", agent}, {"resident", resident}, {"selftest", selfTest},
+		{"gateway", gateway}, {"agent", agent}, {"resident", resident}, {"selftest", selfTest}, {"decisions", decisions},
 	}
 }
 
@@ -102,8 +105,11 @@ func measure(ctx context.Context, out io.Writer, only string, n int) (short bool
 		}
 		for _, row := range rows {
 			verdict := "ok"
-			if row.short {
+			switch {
+			case row.short:
 				verdict, short = "short", true
+			case row.value == unmeasured:
+				verdict = "skipped"
 			}
 			_, _ = fmt.Fprintf(out, "%-64s %12s %10s %s\n", row.name+", "+r.who, row.value, row.bar, verdict)
 		}

@@ -31,10 +31,10 @@ func agent(ctx context.Context, r *rig) ([]row, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(bot); err != nil {
-		return []row{said(name, "no bin/bot")}, nil
+		return []row{said(name+" (no bin/bot)", unmeasured)}, nil
 	}
 	if _, err := os.Stat(real); err != nil {
-		return []row{said(name, "no claude")}, nil
+		return []row{said(name+" (claude is not installed)", unmeasured)}, nil
 	}
 	remove, ask, err := house(ctx, r, bot, real)
 	if err != nil {

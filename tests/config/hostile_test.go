@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,7 +78,7 @@ func TestByteOrderMarkAndLineEndsOfOtherEditorsAreFine(t *testing.T) {
 	require.NoError(t, err)
 	d := set.Rules().Resolve(
 		tiers.Identity{Platform: tiers.Discord, User: "111111111111111111", Kind: tiers.Person},
-		tiers.Place{Platform: tiers.Discord, Channel: "700000000000000001", Direct: true, Most: tiers.Owner})
+		tiers.Place{Platform: tiers.Discord, Channel: "700000000000000001", Direct: true, Most: tiers.Owner}, time.Time{})
 	require.Equal(t, tiers.Owner, d.Tier)
 	require.True(t, strings.HasSuffix(d.Rule, "tiers/owner.yaml:4"), d.Rule)
 }

@@ -48,7 +48,7 @@ func answers(text string) *delegate {
 
 func planned(tiers.Tier, []ask.Skip) (ask.Plan, error) {
 	e, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Limits: policy.Limits{
-		Wall: time.Minute, Memory: 1, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1000,
+		Wall: time.Minute, Memory: policy.LeastMemory, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1000,
 	}}, policy.Capabilities{Rung: policy.RungFull, Filesystem: policy.Enforced, Network: policy.Enforced, Processes: policy.Enforced})
 	return ask.Plan{Choice: ask.Choice{Runner: "fake"}, Policy: e}, err
 }
@@ -190,9 +190,9 @@ func TestNamesBotsAndDirectMessagesGetNothing(t *testing.T) {
 		{Tier: tiers.Guest, Platform: tiers.Discord, Workspace: "g", Channels: []string{"c"}, Anyone: true},
 		{Tier: tiers.Owner, Platform: tiers.Discord, Users: []string{"111111111111111111"}},
 	}, nil)
-	person := tiers.Identity{Platform: tiers.Discord, Workspace: "g", User: "333333333333333333", Kind: tiers.Person}
+	person := tiers.Identity{Platform: tiers.Discord, Workspace: "g", User: "333333333333333333", Kind: tiers.Person, Member: true}
 	place := tiers.Place{Platform: tiers.Discord, Workspace: "g", Channel: "c", Most: tiers.Owner}
-	require.Equal(t, tiers.Guest, anyone.Resolve(person, place).Tier)
+	require.Equal(t, tiers.Guest, anyone.Resolve(person, place, time.Now()).Tier)
 	for name, edit := range map[string]func(*tiers.Identity, *tiers.Place){
 		"a name where an id belongs": func(i *tiers.Identity, _ *tiers.Place) { i.User, i.Workspace = "Olive Owner", "other" },
 		"a bot":                      func(i *tiers.Identity, _ *tiers.Place) { i.Kind = tiers.Bot },
@@ -200,13 +200,14 @@ func TestNamesBotsAndDirectMessagesGetNothing(t *testing.T) {
 		"an unknown kind":            func(i *tiers.Identity, _ *tiers.Place) { i.Kind = tiers.UnknownKind },
 		"a direct message":           func(_ *tiers.Identity, p *tiers.Place) { p.Direct = true },
 		"no guild":                   func(i *tiers.Identity, p *tiers.Place) { i.Workspace, p.Workspace = "", "" },
+		"no member":                  func(i *tiers.Identity, _ *tiers.Place) { i.Member = false },
 		"another organisation":       func(i *tiers.Identity, _ *tiers.Place) { i.External = true },
 		"a place elsewhere":          func(_ *tiers.Identity, p *tiers.Place) { p.Platform = tiers.Slack },
 		"no author":                  func(i *tiers.Identity, _ *tiers.Place) { i.User = "" },
 	} {
 		i, p := person, place
 		edit(&i, &p)
-		require.Equal(t, tiers.None, anyone.Resolve(i, p).Tier, name)
+		require.Equal(t, tiers.None, anyone.Resolve(i, p, time.Now()).Tier, name)
 	}
 }
 
@@ -508,7 +509,7 @@ func TestTheZeroAskingAdmitsNothing(t *testing.T) {
 
 func TestEveryCauseHasItsSentenceAndItsKind(t *testing.T) {
 	causes := []ask.Cause{
-		ask.NoRunner, ask.NoSandbox, ask.NotAllowed, ask.TooLong, ask.TooFast, ask.Busy, ask.WallClock, ask.Stalled, ask.TooMuch,
+		ask.NoRunner, ask.NoSandbox, ask.NotAllowed, ask.Lowered, ask.TooLong, ask.TooFast, ask.Busy, ask.WallClock, ask.Stalled, ask.TooMuch,
 		ask.Empty, ask.Failed, ask.NotStarted, ask.ModelDenied, ask.ModelBusy, ask.ModelDown, ask.ModelLimit, ask.ToolCall, ask.AskerGone, ask.Interrupted, ask.GaveUp,
 	}
 	seen := map[string]ask.Cause{}

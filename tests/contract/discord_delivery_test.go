@@ -23,7 +23,7 @@ func roomy(text string) *delegate {
 	d := answers(text)
 	d.plan = func(tiers.Tier, []ask.Skip) (ask.Plan, error) {
 		e, err := policy.Narrow(policy.Wish{Mode: policy.ReadOnly, Limits: policy.Limits{
-			Wall: time.Minute, Memory: 1, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1 << 20,
+			Wall: time.Minute, Memory: policy.LeastMemory, Disk: 1, Files: 1, Processes: 1, OpenFiles: 1, Answer: 1 << 20,
 		}}, policy.Capabilities{Rung: policy.RungFull, Filesystem: policy.Enforced, Network: policy.Enforced, Processes: policy.Enforced})
 		return ask.Plan{Choice: ask.Choice{Runner: "fake"}, Policy: e}, err
 	}

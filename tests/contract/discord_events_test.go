@@ -33,8 +33,10 @@ func TestDiscordMentionIsAnsweredInItsThread(t *testing.T) {
 	m := r.probe.messages()[0]
 	require.Equal(t, "discord:"+id, m.ID)
 	require.Equal(t, "discord:"+id, m.Lane, "a thread of the question will have its id")
-	require.Equal(t, tiers.Identity{Platform: tiers.Discord, Workspace: discordGuild, User: discordGuest.ID, Kind: tiers.Person}, m.Identity)
-	require.Equal(t, tiers.Place{Platform: tiers.Discord, Workspace: discordGuild, Channel: discordChannel, Most: tiers.Owner}, m.Place,
+	require.Equal(t, tiers.Identity{Platform: tiers.Discord, Workspace: discordGuild, User: discordGuest.ID, Kind: tiers.Person, Member: true}, m.Identity)
+	require.Equal(t, tiers.Place{
+		Platform: tiers.Discord, Workspace: discordGuild, Channel: discordChannel, Category: "700000000000000777", Most: tiers.Owner,
+	}, m.Place,
 		"the category of a channel is not its parent")
 	require.WithinDuration(t, time.Now(), m.At, time.Minute)
 	r.stop()
@@ -233,6 +235,7 @@ func TestDiscordFailedLookupIsLessRightAndNotKept(t *testing.T) {
 	r.fake.Say(ask1(discordThread, discordGuest, mentionBot+" one"))
 	require.Contains(t, r.posts(discordThread, 1)[0].Content, ask.Sentence(ask.NotAllowed))
 	require.Empty(t, r.probe.messages()[0].Place.Parent)
+	require.Equal(t, tiers.Guest, r.probe.messages()[0].Place.Most, "a limit of the parent channel may hold here")
 	r.fake.Say(ask1(discordThread, discordGuest, mentionBot+" two"))
 	r.posts(discordThread, 2)
 	require.Equal(t, discordChannel, r.probe.messages()[1].Place.Parent)
@@ -240,6 +243,59 @@ func TestDiscordFailedLookupIsLessRightAndNotKept(t *testing.T) {
 	r.fake.Say(ask1(discordThread, discordGuest, mentionBot+" three"))
 	r.posts(discordThread, 3)
 	require.Len(t, r.fake.Requests("GET", func(p string) bool { return p == "/channels/"+discordThread }), 2, "what is known is kept")
+}
+
+// Roles are those that the message's own guild tells; what else stands in an
+// event gives none.
+func TestDiscordRolesCountInTheirGuildOnly(t *testing.T) {
+	t.Parallel()
+	r := serveDiscord(t, answers("an answer"))
+	const role = "800000000000000001"
+	member := func(roles ...any) map[string]any {
+		return map[string]any{"member": map[string]any{"roles": roles, "nick": role}}
+	}
+	said := fake.Said{Channel: discordChannel, Author: discordGuest, Content: mentionBot + " one"}
+	for i, raw := range []map[string]any{
+		member(role, "", "../1", discordGuild), {"member": nil}, {"member": map[string]any{"roles": nil}},
+	} {
+		said.Raw = raw
+		r.fake.Say(said)
+		r.until("it is taken in", func() bool { return len(r.probe.messages()) == i+1 })
+	}
+	direct := fake.Said{Channel: discordDM, Author: discordOwner, Content: "two", Raw: member(role)}
+	r.fake.Say(direct)
+	r.posts(discordDM, 1)
+	m := r.probe.messages()
+	require.Equal(t, []string{role}, m[0].Identity.Roles, "neither what is no id nor @everyone")
+	require.True(t, m[0].Identity.Member)
+	require.Equal(t, tiers.Identity{Platform: tiers.Discord, Workspace: discordGuild, User: discordGuest.ID, Kind: tiers.Person}, m[1].Identity,
+		"without a member nothing vouches for membership")
+	require.Empty(t, m[2].Identity.Roles)
+	require.Equal(t, tiers.Identity{Platform: tiers.Discord, User: discordOwner.ID, Kind: tiers.Person}, m[3].Identity, "a direct message has no guild")
+	rules := tiers.NewRules([]tiers.Rule{{Tier: tiers.Team, Platform: tiers.Discord, Workspace: discordGuild, Roles: []string{role}}}, nil)
+	for i, want := range []tiers.Tier{tiers.Team, tiers.None, tiers.None, tiers.None} {
+		require.Equal(t, want, rules.Resolve(m[i].Identity, m[i].Place, time.Now()).Tier, i)
+	}
+	r.stop()
+}
+
+// A limit on a category must hold in its threads too, so both look-ups are
+// needed, and where one fails nobody is more than guest.
+func TestDiscordThreadsAreInTheCategoryOfTheirChannel(t *testing.T) {
+	t.Parallel()
+	r := serveDiscord(t, answers("an answer"))
+	r.fake.Fail(fake.Rule{Method: "GET", Match: func(p string) bool { return p == "/channels/"+discordChannel }, Times: 1, Status: 403})
+	for i := range 2 {
+		r.fake.Say(ask1(discordThread, discordTeam, mentionBot+" one"))
+		r.posts(discordThread, i+1)
+	}
+	m := r.probe.messages()
+	require.Equal(t, discordChannel, m[0].Place.Parent)
+	require.Empty(t, m[0].Place.Category)
+	require.Equal(t, tiers.Guest, m[0].Place.Most)
+	require.Equal(t, "700000000000000777", m[1].Place.Category)
+	require.Equal(t, tiers.Owner, m[1].Place.Most)
+	r.stop()
 }
 
 func TestDiscordSlowLookupDoesNotHoldOtherChannelsUp(t *testing.T) {

@@ -414,3 +414,56 @@ func TestDiscordOnlyWhatIsLostForGoodIsPermanent(t *testing.T) {
 	require.ErrorAs(t, err, &final)
 	require.True(t, final.Permanent(), "an address that is none")
 }
+
+// Others write more than Discord gives at a time between a question and its
+// answer, or its progress, and then the bot is killed before it notes either.
+func TestDiscordAFloodHidesNothingThatWasPosted(t *testing.T) {
+	t.Parallel()
+	ended := ask.Ended{
+		Outcome: ask.Outcome{Kind: ask.Answered, Text: strings.Repeat("once ", 600)},
+		Receipt: ask.Receipt{Tier: tiers.Guest, Choice: ask.Choice{Runner: "fake"}, Rung: "full"},
+	}
+	for name, c := range map[string]struct {
+		messages int
+		text     string
+		pages    int // that are read; 0: as many as it takes
+		posts    int // of the bot in the end
+	}{
+		"one page to the last":  {99, "flood", 2, 2}, // with the progress it is full
+		"some pages":            {320, "flood", 4, 2},
+		"long messages":         {120, strings.Repeat("\u6f22", 4000), 2, 2}, // who pays may write 4000
+		"more than can be read": {1100, "flood", 10, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newDiscordFake(t)
+			question := f.Say(ask1(discordThread, discordGuest, "q"))
+			for range c.messages {
+				f.Say(ask1(discordThread, discordGuest, c.text))
+			}
+			job := ask.Job{
+				ID: "01J", Message: "discord:" + question, ReplyTo: discordThread + "/" + question + "/reply",
+				At: time.Now().Add(-time.Hour), Attempt: 1,
+			}
+			progress := func() { // each time a bot that remembers nothing
+				r := openDiscord(t, f, t.TempDir(), answers("x"), quickTiming())
+				require.NoError(t, r.adapter.Report(t.Context(), job, ask.Progress{Runner: "fake"}))
+				f.ForgetNonces()
+			}
+			deliver := func() *discordBotRig {
+				r := openDiscord(t, f, t.TempDir(), answers("x"), quickTiming())
+				require.NoError(t, r.adapter.Deliver(t.Context(), job, ended))
+				f.ForgetNonces()
+				return r
+			}
+			progress()
+			deliver()
+			before := len(f.Requests("GET", isMessages))
+			r := deliver()
+			require.Len(t, f.Posted(discordThread), c.posts)
+			require.Equal(t, c.pages, len(f.Requests("GET", isMessages))-before)
+			require.Equal(t, c.posts > 2, strings.Contains(r.log.String(), "the rest is not read"))
+			r.clean()
+		})
+	}
+}

@@ -124,3 +124,25 @@ func TestJournalARefusedEntrustedMessageIsTheAcceptorsToShow(t *testing.T) {
 	require.Equal(t, j.Origin(), got.Job.Origin)
 	require.NoError(t, j.Delivered(context.Background(), got.Job.ID))
 }
+
+// Scenario: the core agent's time limit kills bot ask --job, and the agent tries again.
+func TestJournalADeadAdoptersJobCanBeAdoptedAgain(t *testing.T) {
+	dir := t.TempDir()
+	job := entrust(t, dir, "m1")
+	for attempt := 1; ; attempt++ {
+		j, err := journal.Open(context.Background(), journal.Config{Dir: dir, Origin: askOrigin(t), MaxAttempts: 2})
+		require.NoError(t, err)
+		record, err := j.Adopt(context.Background(), job.ID)
+		require.NoError(t, err)
+		if record.Ended != nil {
+			require.Equal(t, 3, attempt, "it is given up after two runs that died")
+			require.Equal(t, ask.GaveUp, record.Ended.Outcome.Cause)
+			require.NoError(t, j.Close())
+			return
+		}
+		claimed, err := j.Claim(context.Background(), 1)
+		require.NoError(t, err)
+		require.Equal(t, attempt, claimed.Attempt)
+		require.NoError(t, j.Close()) // dead in the middle of its run
+	}
+}

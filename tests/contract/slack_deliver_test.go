@@ -2,6 +2,7 @@ package contract_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,6 +121,97 @@ func TestSlackOnlyOwnPostsCountAsDelivered(t *testing.T) {
 	fake.Write(slackfake.Post{Channel: slackHall, User: slackGuest, Thread: thread, Text: "— guest · fake · sandboxed · " + job.ID})
 	require.NoError(t, slackSender(t, fake).adapter.Deliver(t.Context(), job, ended))
 	require.Len(t, fake.Answers(), 1, "a person who copies the receipt does not stop the answer")
+}
+
+// The bot's own post that reads like the receipt of a question is no answer to it,
+// as long as it says that it belongs to another.
+func TestSlackAPostOfAnotherOutcomeIsNotTakenForThisOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		told string // the metadata
+		left int    // answers that are posted beside it
+	}{
+		"an answer of another": {`{"event_type":"parlour_answer","event_payload":{"job":"01K0000000000000000000000B","part":0}}`, 1},
+		"progress of another":  {`{"event_type":"parlour_progress","event_payload":{"job":"01K0000000000000000000000B"}}`, 1},
+		"of another kind":      {`{"event_type":"something","event_payload":{}}`, 1},
+		"nothing is told":      {"null", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake := slackFake(t, slackfake.Config{})
+			job, ended := slackJob(fake, "an answer")
+			ts, _ := fake.Write(slackfake.Post{
+				Channel: slackHall, User: slackfake.BotUser, Thread: strings.Split(job.ReplyTo, "/")[1], Text: "as I said · " + job.ID,
+			})
+			fake.Amend(func(m *slackfake.Message) {
+				if m.TS == ts {
+					m.BotID, m.Metadata = slackfake.BotID, json.RawMessage(c.told)
+				}
+			})
+			require.NoError(t, slackSender(t, fake).adapter.Deliver(t.Context(), job, ended))
+			require.Len(t, fake.Answers(), 1+c.left)
+		})
+	}
+}
+
+// Slack shows no metadata, and the answer to one question ends as the receipt of
+// another would, wherever it is cut.
+func TestSlackAnAnswerEndsLikeNoReceiptButItsOwn(t *testing.T) {
+	t.Parallel()
+	const other = "01K0000000000000000000000B"
+	for name, text := range map[string]string{
+		"its last post is full":  strings.Repeat("x", 3850) + "\n— guest · fake · " + other,
+		"a post that is cut":     strings.Repeat("x", 3850) + "\n— guest · fake · " + other + "\n" + strings.Repeat("y", 3800),
+		"blanks follow":          strings.Repeat("x", 3850) + "\n · " + other + " \u00a0\n\u3000\n\t" + strings.Repeat("\n", 3900) + "y",
+		"joiners follow":         strings.Repeat("x", 3850) + "\n · \u200c" + other + "\u200d\n" + strings.Repeat("y", 3800),
+		"it reads like progress": strings.Repeat("x", 3850) + "\n— " + other + " · in progress\n" + strings.Repeat("y", 3800),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fake := slackFake(t, slackfake.Config{})
+			job, ended := slackJob(fake, text)
+			job.Attempt = 1
+			require.NoError(t, slackSender(t, fake).adapter.Deliver(t.Context(), job, ended))
+			posts := fake.Answers()
+			require.Greater(t, len(posts), 1)
+			for _, p := range posts { // as Slack might give it back
+				text := strings.TrimSpace(strings.NewReplacer("\u200c", "", "\u200d", "").Replace(p.Text))
+				require.False(t, strings.HasSuffix(text, " · "+other) || strings.HasSuffix(text, " · in progress"))
+			}
+			require.Contains(t, posts[0].Text, other, "the words stay")
+			second := job
+			second.ID, ended.Receipt.Job, ended.Outcome.Text = other, other, "the answer to the other"
+			fake.Amend(func(m *slackfake.Message) { m.Metadata = nil })
+			require.NoError(t, slackSender(t, fake).adapter.Deliver(t.Context(), second, ended))
+			got := fake.Answers()
+			require.Len(t, got, len(posts)+1)
+			require.Contains(t, got[len(got)-1].Text, "the answer to the other")
+		})
+	}
+}
+
+// What an asker reads about the sandbox is the same in both chats.
+func TestReceiptsSaySandboxedForSandboxesOnly(t *testing.T) {
+	t.Parallel()
+	f, s := newDiscordFake(t), slackFake(t, slackfake.Config{})
+	for rung, want := range map[string]string{
+		"full": "sandboxed", "bwrap": "sandboxed", "landlock": "sandboxed", "off": "not sandboxed", "plain": "not sandboxed",
+		"unknown": "not sandboxed", "Full": "not sandboxed",
+	} {
+		require.Equal(t, want, ask.Held(ask.Receipt{Rung: rung}), rung)
+		job, ended := slackJob(s, "an answer")
+		ended.Receipt.Rung = rung
+		require.NoError(t, slackSender(t, s).adapter.Deliver(t.Context(), job, ended))
+		posts := s.Answers()
+		require.Contains(t, posts[len(posts)-1].Text, " · "+want+" · ", rung)
+		question := f.Say(ask1(discordChannel, discordGuest, "q"))
+		at := ask.Job{ID: "01J" + rung, ReplyTo: discordChannel + "/" + question + "/thread", At: time.Now()}
+		require.NoError(t, openDiscord(t, f, t.TempDir(), answers("x"), quickTiming()).adapter.Deliver(t.Context(), at, ended))
+		require.Contains(t, f.Posted(question)[0].Content, " · "+want, rung)
+	}
+	for _, rung := range []string{"", "none"} {
+		require.Equal(t, "not sandboxed", ask.Held(ask.Receipt{Rung: rung}))
+	}
 }
 
 func TestSlackAnswerWhoseAcknowledgementWasLostIsPostedOnce(t *testing.T) {

@@ -93,7 +93,10 @@ func TestSlackSharedChannelsAndGuestAccountsGetAtMostGuest(t *testing.T) {
 		r := slackServe(t, answers("an answer"))
 		u.ID = slackTeam
 		r.fake.AddUser(u)
-		require.Equal(t, "guest", r.tierOf(slackfake.Post{Channel: slackHall, User: slackTeam}))
+		require.Equal(t, "team", r.tierOf(slackfake.Post{Channel: slackHall, User: slackTeam}), "who is listed by id is what the list says (A20)")
+		u.ID = slackGuest
+		r.fake.AddUser(u)
+		require.Equal(t, "guest", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}))
 	}
 }
 

@@ -49,32 +49,3 @@ func ofTheRunner() []mutant {
 			"runner", "FuzzShellLine"},
 	}
 }
-
-func ofTheTiers() []mutant {
-	return []mutant{
-		{"only people are answered",
-			"tiers/resolve.go", `case who.Kind != Person:`, `case false:`,
-			contract, "TestNamesBotsAndDirectMessagesGetNothing"},
-		{"people of another organisation are strangers",
-			"tiers/resolve.go", `case who.External:`, `case false:`,
-			contract, "TestNamesBotsAndDirectMessagesGetNothing"},
-		{"sender and place are of one platform",
-			"tiers/resolve.go", `case where.Platform != who.Platform:`, `case false:`,
-			contract, "TestNamesBotsAndDirectMessagesGetNothing"},
-		{"a place lowers a person",
-			"tiers/resolve.go", `d.Tier = min(d.Person, most)`, `d.Tier = d.Person`,
-			"tiers", "TestPlaceLowersAndNeverRaises"},
-		{"a cap never raises",
-			"tiers/resolve.go", `|| c.Tier >= most {`, `{`,
-			"tiers", "TestPlaceLowersAndNeverRaises"},
-		{"a rule for everybody never reaches direct messages",
-			"tiers/resolve.go", `&& len(r.Channels) > 0 && !where.Direct {`, `&& len(r.Channels) > 0 {`,
-			"tiers", "TestMatchNeedsEveryPart"},
-		{"a rule for everybody never gives owner",
-			"tiers/resolve.go", `if r.Anyone && r.Tier < Owner &&`, `if r.Anyone &&`,
-			"tiers", "TestMatchNeedsEveryPart"},
-		{"a rule holds in its own workspace",
-			"tiers/resolve.go", `if r.Workspace != where.Workspace || (who.Workspace != "" && r.Workspace != who.Workspace) {`, `if false {`,
-			"tiers", "TestMatchNeedsEveryPart"},
-	}
-}

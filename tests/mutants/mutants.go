@@ -82,7 +82,7 @@ func run(ctx context.Context, out io.Writer, only string) (survived int, err err
 	if len(list) == 0 {
 		return 0, fmt.Errorf("no mutant is named like %q", only)
 	}
-	work, err := os.MkdirTemp("", "parlour-mutants-")
+	work, err := os.MkdirTemp("", "mutants-") // short: sockets lie below it
 	if err != nil {
 		return 0, err
 	}

@@ -67,6 +67,16 @@ func TestALineStandsExactlyOnce(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// What is not built here is not counted as noticed.
+func TestAFileOfAnotherSystemIsNotTried(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(root, "a_plan9.go"), []byte("package a\n"), 0o600))
+	b := bench{root: root, work: t.TempDir()}
+	verdict, err := b.try(t.Context(), trial{mutant: mutant{file: "a_plan9.go", line: "package a", into: "package b"}})
+	require.NoError(t, err)
+	require.Equal(t, skipped, verdict)
+}
+
 // Nothing counts as noticed but a test that ran and failed.
 func TestOnlyAFailureOfTheTestIsAKill(t *testing.T) {
 	red := fmt.Errorf("go test: %w", &exec.ExitError{})

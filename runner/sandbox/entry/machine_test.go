@@ -48,7 +48,10 @@ func TestTheMachineStopsAtTheFirstCallThatGoesWrong(t *testing.T) {
 		"refused as it must be": {made(func(p *Program) {
 			p.add(syscall.SYS_OPENAT, atCWD, p.text("/proc/self/oops"), syscall.O_RDONLY).refused()
 		}, say("b")), "", syscall.ENOENT},
-		"not refused":       {made(func(p *Program) { p.add(syscall.SYS_GETPID).refused() }, say("b")), "", refusal("it did not have the one result that it must have")},
+		"not refused": {made(func(p *Program) { p.add(syscall.SYS_GETPID).refused() }, say("b")), "", refusal("it did not have the one result that it must have")},
+		"a high error": {made(func(p *Program) { // 24 is its number modulo 64
+			p.add(syscall.SYS_SENDTO, to, p.bytes("x"), 1).or(syscall.ENOTSOCK % 64)
+		}, say("b")), "", syscall.ENOTSOCK},
 		"a call of nothing": {made(func(p *Program) { p.add(9999) }, say("b")), "", syscall.ENOSYS},
 	}
 	for name, c := range cases {

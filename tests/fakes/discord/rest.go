@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,20 +190,28 @@ func (s *desk) getChannel(c call) reply {
 	return reply{http.StatusOK, ch.object()}
 }
 
-// getMessages lists a channel, newest first, as Discord does.
+// getMessages lists a channel as Discord does: the newest, or those right after
+// a message, and newest first either way.
 func (s *desk) getMessages(c call) reply {
 	most, err := strconv.Atoi(c.query.Get("limit"))
 	if err != nil {
 		most = 50
 	}
+	if most < 1 || most > 100 {
+		return s.wrong(c, "limit: int value should be between 1 and 100.")
+	}
 	after := c.query.Get("after")
 	list := []any{}
-	for i := len(s.messages) - 1; i >= 0 && len(list) < most; i-- {
-		m := s.messages[i]
+	for _, m := range s.messages {
 		if m.Channel == c.ids[0] && (after == "" || newer(m.ID, after)) {
 			list = append(list, s.answer(m))
 		}
 	}
+	if after != "" {
+		list = list[:min(most, len(list))]
+	}
+	list = list[max(0, len(list)-most):]
+	slices.Reverse(list)
 	return reply{http.StatusOK, list}
 }
 

@@ -309,6 +309,15 @@ func (s *Workspace) Remove(channel, ts string) {
 	s.changes()
 }
 
+// Amend changes each post that the workspace holds, as no call of the bot can.
+func (s *Workspace) Amend(change func(*Message)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.messages {
+		change(&s.messages[i])
+	}
+}
+
 // Acks lists the acknowledgements in their order.
 func (s *Line) Acks() []Ack {
 	s.mu.Lock()

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"parlour/bridge"
+	"parlour/manifests"
+	"parlour/runner"
+	"parlour/tiers"
+)
+
+// reload keeps a serving bot on the tier files of now.
+type reload struct {
+	h        *house
+	consent  consent
+	live     *manifests.Live
+	book     atomic.Pointer[bridge.Rulebook]
+	force    manifests.Force
+	names    map[tiers.Tier]int // of the policies, see bridge.Rulebook
+	withheld []string           // runners whose files wait for consent
+	before   standing
+	metrics  *reloads
+	changed  func() // the book is another one
+}
+
+// newReload begins with the manifests of the start. What they give beyond what was
+// accepted before waits. Each later state of the files is decided like a start:
+// what would refuse to start changes nothing.
+func newReload(h *house, p *process, m *reloads) (*reload, error) {
+	r := &reload{h: h, consent: consentIn(h.state), metrics: m, changed: func() {}, names: map[tiers.Tier]int{}}
+	under, before, err := r.consent.earlier(h.set)
+	if err != nil {
+		return nil, err
+	}
+	r.before, r.withheld = before, r.consent.withheld(h.set, before)
+	var turn manifests.Turn
+	r.live, turn = manifests.NewLive(manifests.LiveConfig{
+		Allow: r.allow, Consented: func(hash string) bool { return r.consent.accepted().Tiers == hash },
+		Turned: r.turned, Keep: r.keep, Now: time.Now,
+	}, h.set, under)
+	if turn.Kept != nil {
+		return nil, fmt.Errorf("store what was accepted: %w", turn.Kept)
+	}
+	r.open(turn.Force)
+	if gains := append(turn.Gains, runnerGains(r.withheld)...); len(gains) > 0 {
+		p.note("warning: %s; until then what was accepted before stays in force", sayWaiting(gains))
+	}
+	m.waiting.Set(float64(len(turn.Gains) + len(r.withheld)))
+	return r, nil
+}
+
+// allow refuses manifests with which this bot would not serve.
+func (r *reload) allow(set *manifests.Set) error {
+	if err := r.h.cfg.Against(set, r.h.state); err != nil {
+		return err
+	}
+	if set.Rules().Count(tiers.Owner) == 0 {
+		return errors.New("tiers/owner.yaml names nobody: a chat is not served without an owner")
+	}
+	return nil
+}
+
+// keep stores what the next state and the next start are bounded by.
+func (r *reload) keep(under []manifests.Texts) error {
+	s := standing{Under: under, Runners: map[string]string{}}
+	for name, hash := range r.h.set.RunnerFiles() {
+		s.Names = append(s.Names, name)
+		if slices.Contains(r.withheld, name) {
+			hash = r.before.Runners[name]
+		}
+		s.Runners[name] = hash
+	}
+	for _, name := range r.before.Names {
+		if !slices.Contains(s.Names, name) {
+			s.Names = append(s.Names, name)
+		}
+	}
+	slices.Sort(s.Names)
+	return r.consent.keep(s)
+}
+
+// open makes what is in force the book, as one value: rules, bounds, and the
+// runner with the policies.
+// Guarded by tests/contract TestT23ARunUnderAPolicyThatWasNarrowedIsBegunAnew and
+// tests/journeys TestAReloadTakesEffectWithoutARestart.
+func (r *reload) open(f manifests.Force) {
+	for _, t := range tiers.All() {
+		before, _ := r.force.Tier(t)
+		if now, ok := f.Tier(t); !ok || manifests.Narrows(before, now) {
+			r.names[t]++ // a policy that has only grown keeps its name: its runs may go on
+		}
+	}
+	all := policies(f, r.withheld)
+	book := rulebook(f, r.h.runner.With(all))
+	for t, n := range r.names {
+		book.Policies[t] = strconv.Itoa(n)
+	}
+	r.book.Store(&book)
+	if before := policies(r.force, r.withheld); !reflect.DeepEqual(before, all) {
+		r.h.engine.Flush() // a box of an old policy would serve nobody any more
+	}
+	r.force = f
+}
+
+// turned takes over a new state of the files.
+func (r *reload) turned(t manifests.Turn) {
+	log := r.h.log
+	defer func() { r.metrics.show(t.Err != nil, len(t.Gains)+len(r.withheld)) }() // once it is so
+	if t.Err != nil {
+		log.Error("the manifests are refused; the last good ones stay in force", "why", sayRefused(t.Err))
+		return
+	}
+	r.open(t.Force)
+	r.changed()
+	log.Info("the manifests were read again", "losses", len(t.Losses), "gains_waiting", len(t.Gains))
+	for _, loss := range t.Losses {
+		log.Info("in force: less right", "what", loss)
+	}
+	for _, gain := range t.Gains {
+		log.Warn("a gain waits for consent: bot accept-gains", "what", gain)
+	}
+	if t.Kept != nil {
+		log.Error("store what was accepted; it is tried again", "err", t.Kept)
+	}
+}
+
+// serve watches the tier files until ctx ends.
+func (r *reload) serve(ctx context.Context) {
+	if r.h.cfg.Manifests == "" {
+		return // the shipped ones are part of the program
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	ask := make(chan struct{}, 1)
+	done := make(chan struct{})
+	defer func() { <-done }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-hangup:
+				select {
+				case ask <- struct{}{}:
+				default:
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var deaf atomic.Bool
+	watch := manifests.Watch{Dir: r.h.cfg.Manifests, Also: r.consent.dir, Ask: ask, Deaf: func(err error) {
+		if !deaf.Swap(true) {
+			r.h.log.Warn("no word of changes from the kernel; the manifests are looked at every 10 s", "err", err)
+		}
+	}}
+	watch.Serve(ctx, r.live.Look)
+}
+
+// String gives one line for health.
+func (r *reload) String() string {
+	s := r.live.Status()
+	text := "read at " + s.Good.UTC().Format(time.RFC3339)
+	if s.Refused != nil {
+		text = "last good of " + s.Good.UTC().Format(time.RFC3339) + "; refused: " + sayRefused(s.Refused)
+	}
+	if gains := append(s.Waiting, runnerGains(r.withheld)...); len(gains) > 0 {
+		text += "; " + sayWaiting(gains)
+	}
+	return text
+}
+
+func sayRefused(err error) string {
+	var faults manifests.Faults
+	if errors.As(err, &faults) && len(faults) > 0 {
+		return fmt.Sprintf("%d faults, first: %s", len(faults), faults[0])
+	}
+	return err.Error()
+}
+
+// rulebook makes the book of what is in force, and of the runner with its policies.
+func rulebook(f manifests.Force, by bridge.Delegate) bridge.Rulebook {
+	book := bridge.Rulebook{Delegate: by, Asking: map[tiers.Tier]bridge.Asking{}, Policies: map[tiers.Tier]string{}}
+	book.Rules, book.Under = f.Rules()
+	for _, t := range tiers.All() {
+		if tier, ok := f.Tier(t); ok {
+			a := tier.Asking
+			book.Asking[t] = bridge.Asking{PerMinute: a.PerMinute, Running: a.Running, Waiting: a.Waiting}
+		}
+	}
+	return book
+}
+
+// policies gives what each tier may do, without the runners that are withheld.
+func policies(f manifests.Force, withheld []string) map[tiers.Tier]runner.TierPolicy {
+	all := map[tiers.Tier]runner.TierPolicy{}
+	for _, t := range tiers.All() {
+		if tier, ok := f.Tier(t); ok {
+			list := slices.DeleteFunc(tier.Runners, func(name string) bool { return slices.Contains(withheld, name) })
+			all[t] = runner.TierPolicy{Wish: tier.Wish, List: list, Models: tier.Models}
+		}
+	}
+	return all
+}
