@@ -3,9 +3,11 @@ package manifests
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"parlour/runner/policy"
 	"parlour/runner/spec"
@@ -206,7 +208,7 @@ func amounts(t Tier) []amount {
 	l, a := t.Wish.Limits, t.Asking
 	return []amount{
 		{"limits", "wall", l.Wall.Milliseconds(), func(n int64) string { return fmt.Sprintf("%d ms", n) }},
-		{"limits", "stall", l.Stall.Milliseconds(), func(n int64) string { return fmt.Sprintf("%d ms", n) }},
+		{"limits", "stall", stallAmount(l.Stall), func(n int64) string { return time.Duration(n).String() }},
 		{"limits", "memory", l.Memory, func(n int64) string { return fmt.Sprintf("%d bytes", n) }},
 		{"limits", "disk", l.Disk, func(n int64) string { return fmt.Sprintf("%d bytes", n) }},
 		{"limits", "files", int64(l.Files), plain},
@@ -221,6 +223,14 @@ func amounts(t Tier) []amount {
 		{"asking", "tokens_per_day.user", int64(a.TokensPerDayUser), plain},
 		{"asking", "tokens_per_day.tier", int64(a.TokensPerDayTier), plain},
 	}
+}
+
+// stallAmount knows that 0 is no limit, which is the most.
+func stallAmount(d time.Duration) int64 {
+	if d == 0 {
+		return math.MaxInt64
+	}
+	return int64(d)
 }
 
 // runnerChanges compares how a runner is driven. What is not clearly less is a

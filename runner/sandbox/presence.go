@@ -19,9 +19,10 @@ import (
 // bot holds a lock by that name for as long as it lives. A later start finds the
 // locks that nobody holds, and removes what hangs on them.
 const (
-	leasePrefix = "parlour-lease-"
-	runPrefix   = "parlour-run-" // of folders and control groups
-	idLength    = 26
+	leasePrefix  = "parlour-lease-"
+	makingPrefix = "parlour-making-" // of a lock that is not held yet
+	runPrefix    = "parlour-run-"    // of folders and control groups
+	idLength     = 26
 )
 
 // presence is this bot's lock. It is there while anything hangs on it.
@@ -30,6 +31,7 @@ type presence struct {
 
 	mu    sync.Mutex
 	file  *os.File // nil: nothing hangs on it
+	lease string   // its path
 	id    string
 	users int
 	count int
@@ -56,17 +58,24 @@ func (p *presence) enter(places ...string) (name string, leave func(gone bool), 
 	return fmt.Sprintf("%s%s-%d", runPrefix, p.id, p.count), p.leave, nil
 }
 
-// appear takes a fresh lock.
+// appear takes a fresh lock. It has its name only when it is locked: a sweep of
+// another bot, which comes at any moment, would take it for that of a dead one.
+// Guarded by tests/attacks TestASweepNeverTakesALockThatIsBeingMade.
 func (p *presence) appear() error {
 	id := strings.ToLower(rand.Text())
-	file, err := os.OpenFile(filepath.Join(p.temp, leasePrefix+id), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	file, err := os.OpenFile(filepath.Join(p.temp, makingPrefix+id), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	lease := filepath.Join(p.temp, leasePrefix+id)
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		err = os.Rename(file.Name(), lease)
+	}
+	if err != nil {
 		return errors.Join(err, file.Close(), os.Remove(file.Name()))
 	}
-	p.file, p.id = file, id
+	p.file, p.lease, p.id = file, lease, id
 	return nil
 }
 
@@ -94,7 +103,7 @@ func (p *presence) leave(gone bool) {
 		return // the lock stays, and its file names what is left
 	}
 	if p.users--; p.users == 0 {
-		_ = os.Remove(p.file.Name()) // first, so that nobody finds it unlocked
+		_ = os.Remove(p.lease) // first, so that nobody finds it unlocked
 		_ = p.file.Close()
 		p.file, p.places = nil, nil
 	}
