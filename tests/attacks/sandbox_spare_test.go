@@ -242,16 +242,14 @@ func TestASweepNeverTakesALockThatIsBeingMade(t *testing.T) {
 	var sweeping sync.WaitGroup
 	defer sweeping.Wait()
 	defer stop()
-	for range 2 {
-		sweeper, err := sandbox.New(sandbox.Config{Self: r.self, Temp: r.temp})
-		require.NoError(t, err)
-		sweeping.Go(func() {
-			for ctx.Err() == nil {
-				_ = sweeper.Sweep() // what it cannot remove is not its own
-			}
-		})
-	}
-	for range 150 {
+	sweeper, err := sandbox.New(sandbox.Config{Self: r.self, Temp: r.temp})
+	require.NoError(t, err)
+	sweeping.Go(func() {
+		for ctx.Err() == nil {
+			_ = sweeper.Sweep() // what it cannot remove is not its own
+		}
+	})
+	for range 50 {
 		run, err := r.Engine.Start(t.Context(), eff, r.command("args"))
 		require.NoError(t, err)
 		_, err = run.Wait()
