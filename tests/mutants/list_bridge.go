@@ -27,7 +27,7 @@ func ofTheBridge() []mutant {
 			"bridge/worker.go", `Secret: w.cfg.Secrets, Marker: marker,`, `Marker: marker,`,
 			contract, "TestAnswersAreScreenedBeforeTheyAreStored"},
 		{"an outcome that is not stored is not delivered",
-			"bridge/worker.go", `w.fail(fmt.Errorf("store the outcome of job %s: %w", job.ID, err))`, `w.cfg.Outbox.deliver(ctx, job, ended)`,
+			"bridge/worker.go", `w.fail(fmt.Errorf("store the outcome of job %s: %w", job.ID, err))`, `w.cfg.Outbox.deliver(ctx, w.cfg.Book, job, ended)`,
 			contract, "TestAnOutcomeThatCannotBeStoredStopsTheWorker"},
 		{"an outcome is not delivered twice at once",
 			"bridge/outbox.go", `if o.busy[job] {`, `if false {`,
