@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -88,7 +89,7 @@ func (c *child) complete(ctx context.Context, cmd Command) (*Run, error) {
 		run.Kill()
 	}
 	if err == nil {
-		prefer(max(c.life.inside.pid, 0), run.pid)
+		prefer(cmp.Or(c.life.inside.pid, run.pid))
 	}
 	close(c.life.ready)
 	if err == nil {
@@ -240,9 +241,6 @@ func reap(pid int) (Exit, error) {
 // the program has memory of its own: while the child shared the bot's, it would
 // have been said of the bot. Without /proc it is left as it is.
 // Guarded by tests/attacks TestTheRunIsWhatGoesWhereMemoryIsShort.
-func prefer(program, child int) {
-	if program == 0 {
-		program = child
-	}
-	_ = os.WriteFile("/proc/"+strconv.Itoa(program)+"/oom_score_adj", []byte("1000"), 0)
+func prefer(pid int) {
+	_ = os.WriteFile("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", []byte("1000"), 0)
 }
