@@ -2,6 +2,9 @@ package main
 
 func ofTheCommands() []mutant {
 	return []mutant{
+		{"a message id opens nothing of another person",
+			"bridge/local/entrusted.go", `"entrusted:" + who.Key() + ":" +`, `"entrusted:" +`,
+			attacks, "TestT14NothingButTheJournalSaysWhoAsks"},
 		{"a terminal asks as guest",
 			"cmd/bot/ask.go", `return tiers.Guest, nil`, `return tiers.Owner, nil`,
 			"tests/journeys", "TestATerminalAsksAsGuestUnlessItSaysOtherwise"},
