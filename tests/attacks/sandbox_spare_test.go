@@ -357,7 +357,7 @@ func TestMemoryHoldsForTheWholeRun(t *testing.T) {
 	cmd := sandbox.Command{
 		Name: "sh", Path: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin"},
 		// Four shells of 100 MiB each, which stay; the kernel ends what is too much.
-		Args: []string{"-c", `for i in 1 2 3 4; do ((x=$(head -c 50000000 /dev/zero | tr '\0' x); y=$x; echo grew; sleep 60) || echo died) & done; wait`},
+		Args: []string{"-c", `for i in 1 2 3 4; do ((x=$(head -c 50000000 /dev/zero | tr '\0' x); y=$x; echo grew; sleep 600) || echo died) & done; wait`},
 	}
 	run, out := r.start(t, eff, cmd)
 	ended := make(chan struct{})
@@ -365,14 +365,13 @@ func TestMemoryHoldsForTheWholeRun(t *testing.T) {
 		defer close(ended)
 		_, _ = run.Wait()
 	}()
-	grew := func() int { return strings.Count(out.String(), "grew") }
+	// The kernel may take one that had already grown, so who died is what counts.
 	require.Eventually(t, func() bool {
 		select {
 		case <-ended: // the first shell was what the kernel took
 			return true
 		default:
-			return grew()+strings.Count(out.String(), "died") >= 4
+			return strings.Contains(out.String(), "died")
 		}
-	}, boxPatience, tick)
-	require.Less(t, grew(), 4, "all of them grew: %s", out)
+	}, boxPatience, tick, "all of them stayed")
 }
