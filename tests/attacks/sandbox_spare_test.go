@@ -352,7 +352,7 @@ func TestMemoryHoldsForTheWholeRun(t *testing.T) {
 	r := newBox(t)
 	r.needsGroups(t)
 	l := boxLimits()
-	l.Memory = 256 << 20
+	l.Memory, l.Wall = 256<<20, 10*time.Minute
 	eff := r.narrow(t, policy.Wish{Mode: policy.ReadOnly, Limits: l})
 	cmd := sandbox.Command{
 		Name: "sh", Path: "/bin/sh", Env: []string{"PATH=/usr/bin:/bin"},
