@@ -96,8 +96,10 @@ func (o *Outbox) deliver(ctx context.Context, book func() Rulebook, job ask.Job,
 		o.settle(job.ID)
 		return true
 	}
-	shown, withheld := book().shown(job, ended)
-	err := o.sender.Deliver(ctx, job, shown)
+	shown, withheld, err := o.shown(ctx, book, job, ended)
+	if err == nil {
+		err = o.sender.Deliver(ctx, job, shown)
+	}
 	ctx = context.WithoutCancel(ctx) // what has happened is noted even when the bot stops
 	switch {
 	case err == nil:

@@ -30,7 +30,11 @@ type Rulebook struct {
 // gives.
 // Guarded by tests/contract TestT13NobodyHasMoreThanTheRulesUnderneathGive.
 func (b Rulebook) Decide(who tiers.Identity, where tiers.Place) tiers.Decision {
-	now := time.Now()
+	return b.DecideAt(who, where, time.Now())
+}
+
+// DecideAt decides as Decide does at that time.
+func (b Rulebook) DecideAt(who tiers.Identity, where tiers.Place, now time.Time) tiers.Decision {
 	d := b.Rules.Resolve(who, where, now)
 	for _, rules := range b.Under {
 		least := rules.Resolve(who, where, now)
@@ -153,42 +157,50 @@ func (w *Worker) Review() {
 	}
 }
 
-// review looks at what waits and runs after each change of the rulebook, and at
-// what runs also from time to time, since a right may end by itself.
+// review looks at what waits and runs after each change of the rulebook, and from
+// time to time, since a right may end by itself.
+// Guarded by tests/contract TestT24AGrantThatEndsEndsWhatWaitsAndRuns.
 func (w *Worker) review(ctx, runs context.Context) {
 	var telling sync.WaitGroup
 	defer telling.Wait()
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
+	tell := func(job ask.Job, ended ask.Ended) {
+		// A platform that hangs does not hold up the next review.
+		telling.Go(func() { w.cfg.Outbox.deliver(runs, w.cfg.Book, job, ended) })
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 			w.held.review()
+			if waiting, err := w.cfg.Journal.Waiting(ctx); err == nil { // else the next time
+				w.reviewWaiting(ctx, waiting, tell)
+			}
 		case <-w.changed:
 			w.held.review()
-			w.reviewWaiting(ctx, func(job ask.Job, ended ask.Ended) {
-				// A platform that hangs does not hold up the next review.
-				telling.Go(func() { w.cfg.Outbox.deliver(runs, w.cfg.Book, job, ended) })
-			})
+			waiting, err := w.waiting(ctx)
+			if err != nil {
+				w.cfg.Log.Error("questions that wait are decided when they run", "err", err)
+			}
+			w.reviewWaiting(ctx, waiting, tell)
 		}
 	}
+}
+
+func (w *Worker) waiting(ctx context.Context) (waiting []ask.Job, err error) {
+	err = w.patient(ctx, "list what waits", func() (err error) {
+		waiting, err = w.cfg.Journal.Waiting(ctx)
+		return err
+	})
+	return waiting, err
 }
 
 // reviewWaiting ends the questions whose people may not ask any more, so that
 // nobody waits for what will not come.
 // Guarded by tests/contract TestT24AWaitingQuestionOfWhomWasRevokedEndsAtOnce.
-func (w *Worker) reviewWaiting(ctx context.Context, tell func(ask.Job, ask.Ended)) {
-	var waiting []ask.Job
-	err := w.patient(ctx, "list what waits", func() (err error) {
-		waiting, err = w.cfg.Journal.Waiting(ctx)
-		return err
-	})
-	if err != nil {
-		w.cfg.Log.Error("questions that wait are decided when they run", "err", err)
-		return
-	}
+func (w *Worker) reviewWaiting(ctx context.Context, waiting []ask.Job, tell func(ask.Job, ask.Ended)) {
 	book := w.cfg.Book()
 	for _, job := range waiting {
 		now := book.again(job, job.Decision)

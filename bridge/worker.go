@@ -258,10 +258,14 @@ func (w *Worker) store(ctx context.Context, job ask.Job, ended ask.Ended) error 
 func (w *Worker) run(ctx context.Context, job ask.Job, shown *progress) (ask.Ended, error) {
 	intake := job.Decision
 	t := trial{failures: map[string]int{}}
+	seen := sight{looker: lookerOf(w.cfg.Outbox.sender, job)}
 	for range maxAttempts {
 		book := w.cfg.Book()
 		if job.Decision = book.again(job, intake); job.Decision.Tier == tiers.None {
 			return *ask.EndedBy(job, ask.NotAllowed, job.Decision.Why), nil
+		}
+		if job.Decision = w.fresh(ctx, book, job, &seen, &t); ctx.Err() != nil || job.Decision.Tier == tiers.None {
+			return *ask.EndedBy(job, ask.NotAllowed, job.Decision.Why), ctx.Err()
 		}
 		held := w.held.hold(ctx, job, intake, book)
 		ended, over, err := w.once(held.ctx, job, book, &t, shown)

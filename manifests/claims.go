@@ -3,6 +3,7 @@ package manifests
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,8 +36,10 @@ func (c claim) key() claimKey { return claimKey{c.kind, c.platform, c.id} }
 // grants gives the claims to rights that are in the new rules and that the old
 // ones do not hold as well.
 func grants(old, new tiers.Rules, e Effect) (out Changes) {
-	have := byKey(granted(old))
-	for _, c := range granted(new) {
+	before, after := old.All(), new.All()
+	claims := granted(others(after, before), new.Caps(), nil)
+	have := byKey(granted(before, old.Caps(), wanted(claims)))
+	for _, c := range claims {
 		enough := func(had claim) bool {
 			lasts := had.until.IsZero() || !c.until.IsZero() && !c.until.After(had.until)
 			return had.tier >= c.tier && lasts && (had.external || !c.external)
@@ -60,6 +63,43 @@ func denials(new, old tiers.Rules, e Effect) (out Changes) {
 		}
 	}
 	return out
+}
+
+// others gives the rules that are not also among those of before. Whatever a rule
+// gives, the same rule gave; with many ids most of them need no closer look.
+// Guarded by TestWrittenKnowsEveryField and tests/contract TestEveryWideningIsAGain.
+func others(rules, before []tiers.Rule) []tiers.Rule {
+	known := make(map[string]bool, len(before))
+	for _, r := range before {
+		known[written(r)] = true
+	}
+	return slices.DeleteFunc(rules, func(r tiers.Rule) bool { return known[written(r)] })
+}
+
+// written gives all of a rule but its origin, in the same words for the same.
+func written(r tiers.Rule) string {
+	lists, size := [][]string{r.Channels, r.Categories, r.Users, r.Roles, r.Groups}, 256
+	for _, list := range lists {
+		for _, id := range list {
+			size += len(id) + 4
+		}
+	}
+	b := fmt.Appendf(make([]byte, 0, size), "%d %q %q %t %t %d.%d", r.Tier, r.Platform, r.Workspace, r.Anyone, r.External, r.Until.Unix(), r.Until.Nanosecond())
+	for _, list := range lists {
+		b = fmt.Appendf(b, " %t %d", list == nil, len(list))
+		for _, id := range list {
+			b = append(strconv.AppendInt(append(b, ' '), int64(len(id)), 10), id...)
+		}
+	}
+	return string(b)
+}
+
+func wanted(claims []claim) map[claimKey]bool {
+	keys := make(map[claimKey]bool, len(claims))
+	for _, c := range claims {
+		keys[c.key()] = true
+	}
+	return keys
 }
 
 func byKey(claims []claim) map[claimKey][]claim {
@@ -99,13 +139,17 @@ func without(list, gone []string) []string {
 	})
 }
 
-// granted gives the claims to rights, and to what readers are vouched to be.
-func granted(rules tiers.Rules) (out []claim) {
-	for _, r := range rules.All() {
+// granted gives the claims to rights, and to what readers are vouched to be: of
+// the keys in only, or of all where it is nil.
+func granted(rules []tiers.Rule, caps []tiers.Cap, only map[claimKey]bool) (out []claim) {
+	for _, r := range rules {
 		base := claim{platform: r.Platform, workspace: r.Workspace, channels: r.Channels, categories: r.Categories,
 			tier: r.Tier, until: r.Until, external: r.External, origin: r.Origin}
 		add := func(kind string, ids []string) {
 			for _, id := range ids {
+				if only != nil && !only[claimKey{kind, r.Platform, id}] {
+					continue
+				}
 				c := base
 				c.kind, c.id = kind, id
 				out = append(out, c)
@@ -118,7 +162,7 @@ func granted(rules tiers.Rules) (out []claim) {
 			out = append(out, base.each("anyone")...)
 		}
 	}
-	for _, c := range rules.Caps() {
+	for _, c := range caps {
 		if c.Audience > tiers.None {
 			base := placed(c)
 			base.tier = c.Audience
@@ -169,6 +213,11 @@ func denied(rules tiers.Rules) (out []claim) {
 			c.kind, c.id = "block of the role", id
 			out = append(out, c)
 		}
+		for _, id := range b.Groups {
+			c := base
+			c.kind, c.id = "block of the user group", id
+			out = append(out, c)
+		}
 	}
 	return out
 }
@@ -180,7 +229,8 @@ func (c claim) change(e Effect, before []claim) Change {
 	switch {
 	case strings.HasPrefix(kind, "block"):
 		kind = "block"
-		what = fmt.Sprintf("%s %s is blocked%s", map[bool]string{true: "role", false: "user"}[c.kind != "block"], c.id, c.scope())
+		who := map[string]string{"block": "user", "block of the role": "role", "block of the user group": "user group"}[c.kind]
+		what = fmt.Sprintf("%s %s is blocked%s", who, c.id, c.scope())
 		if e == Gain {
 			what = "no longer: " + what
 		}

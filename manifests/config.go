@@ -25,7 +25,7 @@ type Config struct {
 	Listen    string   // host:port; empty: nothing listens
 
 	file    string
-	orderAt []int // line of each name of Order
+	orderAt []spot // of each name of Order
 }
 
 // Discord is how the bot connects to Discord.
@@ -54,12 +54,12 @@ type Ref struct {
 	Name string // dotted, such as model.openai.key
 
 	file string
-	line int
+	at   spot
 }
 
 // Fault gives a fault of what the reference names, at the reference's place.
 func (r Ref) Fault(what, right string) Fault {
-	return Fault{File: r.file, Line: r.line, What: r.Name + ": " + what, Right: right}
+	return Fault{File: r.file, Line: r.at.line, Column: r.at.column, What: r.Name + ": " + what, Right: right}
 }
 
 // LoadConfig reads a configuration file as strictly as a manifest. It fails
@@ -99,7 +99,7 @@ func (c Config) Against(s *Set, private ...string) error {
 	var faults Faults
 	for i, name := range c.Order {
 		if !contains(known, name) {
-			faults = append(faults, Fault{File: c.file, Line: c.orderAt[i],
+			faults = append(faults, Fault{File: c.file, Line: c.orderAt[i].line, Column: c.orderAt[i].column,
 				What: "runners.order holds the unknown runner " + show(name), Right: oneOf(name, known)})
 		}
 	}
@@ -184,7 +184,7 @@ func readConfig(r *reader, top item, dir string) Config {
 	}
 	for _, e := range r.list(r.fields(s.get("runners"), "order").get("order")) {
 		if name, ok := r.text(e); ok {
-			c.Order, c.orderAt = append(c.Order, name), append(c.orderAt, e.at.Line)
+			c.Order, c.orderAt = append(c.Order, name), append(c.orderAt, spotOf(e.node))
 		}
 	}
 	c.Manifests = readPath(r, s.get("manifests"), dir)
@@ -201,20 +201,23 @@ func readRef(r *reader, i item, dir string) Ref {
 		return Ref{}
 	}
 	if i.null() || i.node.Kind != yaml.MappingNode {
-		r.fault(i.at, i.name+" is not a reference to a secret", right+", never the secret itself")
+		r.fault(i.node, i.name+" is not a reference to a secret", right+", never the secret itself")
 		return Ref{}
 	}
 	s := r.fields(i, "env", "file")
 	env, file := s.get("env"), s.get("file")
 	if env.given() == file.given() {
-		r.fault(i.at, i.name+" names not exactly one place", right)
+		r.fault(i.node, i.name+" names not exactly one place", right)
 		return Ref{}
 	}
-	ref := Ref{Name: i.name, file: r.file, line: i.at.Line, File: readPath(r, file, dir)}
-	if env.given() {
+	ref := Ref{Name: i.name, file: r.file, File: readPath(r, file, dir)}
+	if file.given() {
+		ref.at = spotOf(file.node)
+	} else {
+		ref.at = spotOf(env.node)
 		ref.Env, _ = r.text(env)
 		if !variableName(ref.Env) {
-			r.fault(env.at, env.name+" is not the name of a variable", "a name such as ANTHROPIC_API_KEY")
+			r.fault(env.node, env.name+" is not the name of a variable", "a name such as ANTHROPIC_API_KEY")
 		}
 	}
 	return ref
@@ -230,13 +233,13 @@ func readPath(r *reader, i item, dir string) string {
 	}
 	p, ok := r.text(i)
 	if ok && p == "" {
-		r.fault(i.at, i.name+" is empty", "a path, or no such key")
+		r.fault(i.node, i.name+" is empty", "a path, or no such key")
 	}
 	if !ok || p == "" {
 		return ""
 	}
 	if strings.HasPrefix(p, "~") || strings.Contains(p, "$") {
-		r.fault(i.at, i.name+" is "+show(p), "a path in full: ~ and variables are not filled in")
+		r.fault(i.node, i.name+" is "+show(p), "a path in full: ~ and variables are not filled in")
 		return ""
 	}
 	if !filepath.IsAbs(p) {
@@ -259,12 +262,12 @@ func readBaseURL(r *reader, i item) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		r.fault(i.at, i.name+" is not a usable address", right)
+		r.fault(i.node, i.name+" is not a usable address", right)
 		return ""
 	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
 		return text
 	}
-	r.fault(i.at, i.name+" is "+show(u.Scheme+"://"+u.Host), right)
+	r.fault(i.node, i.name+" is "+show(u.Scheme+"://"+u.Host), right)
 	return ""
 }
 
@@ -282,7 +285,7 @@ func readListen(r *reader, i item) string {
 		return ""
 	}
 	if _, port, err := net.SplitHostPort(text); err != nil || port == "" || !only(port, digits) {
-		r.fault(i.at, i.name+" is not host:port", "host:port, such as 127.0.0.1:9464")
+		r.fault(i.node, i.name+" is not host:port", "host:port, such as 127.0.0.1:9464")
 		return ""
 	}
 	return text

@@ -88,6 +88,7 @@ func (f *tierFile) readWhom(r *reader, s section, x *expectation) bool {
 	x.who = tiers.Identity{
 		Platform: n.platform, Workspace: x.where.Workspace, User: x.who.User, Kind: tiers.Person,
 		External: outsider, Restricted: truth("restricted", false), Roles: plain(roleIDs(r, w.get("roles"), x.where.Workspace)),
+		Groups: plain(r.ids(w.get("groups"), slackGroup())), GroupsKnown: n.platform == tiers.Slack,
 		Member: truth("member", x.where.Workspace != "" && !outsider),
 	}
 	return len(r.faults) == before

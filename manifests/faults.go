@@ -8,24 +8,43 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
 )
 
 // Fault is one thing that is wrong in one file.
 type Fault struct {
 	File   string
-	Line   int // 0: the fault is about the whole file or folder
-	Column int
+	Line   int    // 0: the fault is about the whole file or folder
+	Column int    // in characters from 1 on; 0: the line is all that is known
 	What   string // what is there
 	Right  string // what would be right
 }
 
 // String gives the fault in one line, as compilers print theirs.
 func (f Fault) String() string {
-	at := f.File
-	if f.Line > 0 {
-		at = fmt.Sprintf("%s:%d", f.File, f.Line)
+	return fmt.Sprintf("%s: %s; right: %s", spot{f.Line, f.Column}.in(f.File), f.What, f.Right)
+}
+
+// spot is a place in a file.
+type spot struct{ line, column int }
+
+func spotOf(n *yaml.Node) spot { return spot{n.Line, n.Column} }
+
+// String gives the place as far as it is known.
+func (s spot) String() string {
+	if s.column > 0 {
+		return fmt.Sprintf("%d:%d", s.line, s.column)
 	}
-	return fmt.Sprintf("%s: %s; right: %s", at, f.What, f.Right)
+	return strconv.Itoa(s.line)
+}
+
+// in gives the place as editors and terminals understand it.
+func (s spot) in(file string) string {
+	if s.line > 0 {
+		return file + ":" + s.String()
+	}
+	return file
 }
 
 // Faults are all faults of all files, sorted by place. It is the error of Load

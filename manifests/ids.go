@@ -40,7 +40,7 @@ func slackChannel() idKind   { return slackID("channel", "CGD", "C0123ABCD") }
 func slackWorkspace() idKind { return slackID("workspace", "TE", "T0123ABCD") }
 
 func idKinds() []idKind {
-	return []idKind{slackUser(), slackChannel(), slackWorkspace(), discordID("")}
+	return []idKind{slackUser(), slackChannel(), slackWorkspace(), slackGroup(), discordID("")}
 }
 
 // id reads one id of the kind. Names, addresses and patterns are not ids.

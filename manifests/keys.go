@@ -66,6 +66,8 @@ func matchKeys(n network) []key {
 	keys := append(scopeKeys(n), key{"users", "User ids.", listOf(idOf(n.user)), false})
 	if n.platform == tiers.Discord {
 		keys = append(keys, key{"roles", "Role ids of the guild; they never give owner.", listOf(idOf(discordID("role"))), false})
+	} else {
+		keys = append(keys, key{"groups", "User group ids of the workspace; they never give owner.", listOf(idOf(slackGroup())), false})
 	}
 	keys = append(keys, key{"anyone", "true: every member in the channels; no bots, webhooks or direct messages.", shape{kind: "truth"}, false})
 	if n.platform == tiers.Slack {
@@ -97,6 +99,8 @@ func blockKeys(n network) []key {
 	}
 	if n.platform == tiers.Discord {
 		keys = append(keys, key{"roles", "Role ids of the guild.", listOf(idOf(discordID("role"))), false})
+	} else {
+		keys = append(keys, key{"groups", "User group ids of the workspace.", listOf(idOf(slackGroup())), false})
 	}
 	return keys
 }
@@ -186,6 +190,7 @@ func caseKeys(n network) []key {
 		keys = append(keys, key{"roles", "The roles that they hold in the guild.", listOf(idOf(discordID("role"))), false})
 	} else {
 		keys = append(keys,
+			key{"groups", "The user groups that they are in.", listOf(idOf(slackGroup())), false},
 			key{"external", "true: somebody of another organisation.", shape{kind: "truth"}, false},
 			key{"restricted", "true: a guest account of the workspace.", shape{kind: "truth"}, false})
 	}

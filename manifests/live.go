@@ -45,6 +45,9 @@ func (s *Set) RunnerFiles() map[string]string {
 // Earlier reads tier files that were kept, with the runners of this Set. A list
 // may name runners that are gone by now.
 func (s *Set) Earlier(t Texts, runners []string) (*Set, error) {
+	if text, is := t[foldedName]; is {
+		return unfold(text)
+	}
 	own := folder{runners: s.own.runners}
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		own.tiers = append(own.tiers, source{name: name, file: "accepted:" + tierFolder + "/" + name + extension, text: []byte(t[name])})
@@ -58,7 +61,8 @@ func (s *Set) Earlier(t Texts, runners []string) (*Set, error) {
 
 // Live is the state of the tier files by which a bot goes that serves. A faulty
 // state changes nothing. A loss of rights takes effect at once, a gain when the
-// operator has consented to that state of the files.
+// operator has consented to that state of the files. What is remembered meanwhile
+// is bounded, whatever becomes of the files.
 //
 // Runner files are those of the start: what is executed never changes while the
 // bot runs.
@@ -96,6 +100,7 @@ type Turn struct {
 	Gains  []string // they wait for consent
 	Losses []string // they are in force
 	Kept   error    // what could not be stored
+	Folded bool     // so many states wait that they bound what follows as one
 }
 
 // Status is what is known of the files.
@@ -135,7 +140,7 @@ func mark(f folder) string {
 
 // Look reads the files again. It is false where they change while they are read,
 // and where something could not be stored; then it has to be called again.
-// Guarded by tests/contract TestReloadStorm.
+// Guarded by tests/contract TestReloadStorm and TestReloadStormOfStatesThatAreConsentedTo.
 func (l *Live) Look() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +203,7 @@ func (l *Live) turn(set *Set) Turn {
 	}
 	t.Force = InForce(set, under...)
 	if l.under = under; tightens(under, set) {
-		l.under = append(slices.Clone(under), set)
+		l.under, t.Folded = remember(under, set)
 	}
 	l.now = set
 	l.force.Store(&t.Force)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"gopkg.in/yaml.v3"
@@ -87,12 +88,30 @@ func requireNoOwnerUnlisted(t *testing.T, rules tiers.Rules, text string) {
 		}
 		for _, platform := range []tiers.Platform{tiers.Discord, tiers.Slack} {
 			who := tiers.Identity{Platform: platform, Workspace: "900000000000000001", User: user, Kind: tiers.Person, Member: true,
-				Roles: []string{"800000000000000001", "900000000000000001", "111111111111111111"}}
+				Roles: []string{"800000000000000001", "900000000000000001", "111111111111111111"}, Groups: []string{"S0TEAM001"}, GroupsKnown: true}
 			where := tiers.Place{Platform: platform, Workspace: "900000000000000001", Channel: "700000000000000001", Most: tiers.Owner}
+			require.Less(t, rules.Resolve(who, where, time.Time{}).Tier, tiers.Owner)
+			where.Workspace, who.Workspace = "T0HOME001", "T0HOME001"
 			require.Less(t, rules.Resolve(who, where, time.Time{}).Tier, tiers.Owner)
 			where.Direct, where.Workspace, who.Workspace = true, "", ""
 			require.Less(t, rules.Resolve(who, where, time.Time{}).Tier, tiers.Owner)
 		}
+	}
+}
+
+// requireInside wants each fault to be one line about a place that the file has.
+func requireInside(t *testing.T, text string, faults Faults) {
+	t.Helper()
+	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
+	for _, f := range faults {
+		require.NotContains(t, f.String(), "\n")
+		require.NotEmpty(t, f.Right)
+		require.True(t, f.Line >= 0 && f.Column >= 0 && f.Line <= len(lines), "%s", f)
+		if f.Line == 0 {
+			require.Zero(t, f.Column, "%s", f)
+			continue
+		}
+		require.LessOrEqual(t, f.Column, utf8.RuneCountInString(strings.TrimSuffix(lines[f.Line-1], "\r"))+1, "%s", f)
 	}
 }
 
@@ -113,10 +132,11 @@ func FuzzLoadTier(f *testing.F) {
 		"tier: owner\nmatch:\n  discord:\n    - {users: [\"11111111111111111\\x31\"]}\n",
 		"tier: owner\nmatch:\n  discord:\n    - {users: [\"111111111\\\n 111111111\"]}\n",
 		"tier: owner\nmatch:\n  slack:\n    - {workspace: T0HOME001, users: [U0OWNER01], anyone: true}\n",
+		"tier: owner\nmatch:\n  slack:\n    - {workspace: T0HOME001, groups: [S0TEAM001]}\n",
 		"tier: owner\nmatch: &a {discord: [{users: [&b 111111111111111111]}, *a]}\n",
 		"tier: owner\nmatch:\n  discord:\n    - {guild: \"900000000000000001\", roles: [\"800000000000000001\"], until: 2030-01-31T18:00:00Z}\nblock:\n  discord: [{users: [\"111111111111111111\"]}]\n",
 		"tier: owner\nmatch:\n  discord:\n    - users:\n      - |-\n        111111111111111111\n",
-		"\ufefftier: owner\r\n---\r\n", "?", "*a", "{", "tier: !!binary dGVhbQ==",
+		"\ufefftier: owner\r\n---\r\n", "?", "tier: ä\r\nmatch: [ü: ]\n...\nx", "model: {openai: {key: {env: \"ä\"}}}\nlisten: |\n  x\n", "{a: b}\nc", "*a", "{", "tier: !!binary dGVhbQ==",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -125,18 +145,23 @@ func FuzzLoadTier(f *testing.F) {
 	require.Empty(f, faults)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, faults := readTier(source{name: "owner", file: "owner.yaml", text: text}, tiers.Owner, floor, []string{"docs"})
-		for _, fault := range faults {
-			require.NotContains(t, fault.String(), "\n")
-			require.NotEmpty(t, fault.Right)
-		}
+		requireInside(t, string(text), faults)
 		for _, rule := range file.rules {
 			require.Equal(t, tiers.Owner, rule.Tier)
-			require.False(t, (rule.Anyone || len(rule.Roles) > 0 || rule.External) && len(faults) == 0)
-			for _, id := range slices.Concat(rule.Users, rule.Channels, rule.Categories, rule.Roles) {
+			require.False(t, (rule.Anyone || len(rule.Roles)+len(rule.Groups) > 0 || rule.External) && len(faults) == 0)
+			for _, id := range slices.Concat(rule.Users, rule.Channels, rule.Categories, rule.Roles, rule.Groups) {
 				require.Contains(t, string(text), id)
 			}
 		}
 		requireNoOwnerUnlisted(t, tiers.NewRules(file.rules, file.caps, file.blocks...), string(text))
-		_, _ = readRunner(source{name: "owner", file: "owner.yaml", text: text}, host{real: func(p string) (string, bool, bool) { return p, false, false }})
+		_, faults = readRunner(source{name: "owner", file: "owner.yaml", text: text}, host{real: func(p string) (string, bool, bool) { return p, false, false }})
+		requireInside(t, string(text), faults)
+		if r, top := parse("config.yaml", text); top != nil {
+			c := readConfig(r, item{"", top, top}, "/")
+			for _, ref := range c.Refs() {
+				r.faults = append(r.faults, ref.Fault("x", "y"))
+			}
+			requireInside(t, string(text), r.faults)
+		}
 	})
 }

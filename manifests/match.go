@@ -28,7 +28,7 @@ type use struct {
 	tier      tiers.Tier
 	platform  tiers.Platform
 	workspace string
-	kind      string // user, role, or anyone, who is named by the channel or category
+	kind      string // user, role, group, or anyone, who is named by the channel or category
 	id        string
 	file      string
 	at        item
@@ -52,8 +52,8 @@ func (f *tierFile) readRule(r *reader, n network, s section) {
 		rule.Workspace, ok = r.id(i, n.work)
 	}
 	channels, categories := r.ids(s.get("channels"), n.channel), r.ids(s.get("categories"), discordID("category"))
-	users, roles := r.ids(s.get("users"), n.user), roleIDs(r, s.get("roles"), rule.Workspace)
-	rule.Channels, rule.Categories, rule.Users, rule.Roles = plain(channels), plain(categories), plain(users), plain(roles)
+	users, roles, groups := r.ids(s.get("users"), n.user), roleIDs(r, s.get("roles"), rule.Workspace), r.ids(s.get("groups"), slackGroup())
+	rule.Channels, rule.Categories, rule.Users, rule.Roles, rule.Groups = plain(channels), plain(categories), plain(users), plain(roles), plain(groups)
 	rule.Anyone = s.get("anyone").given() && r.boolean(s.get("anyone"))
 	if i := s.get("until"); i.given() {
 		var read bool
@@ -64,7 +64,7 @@ func (f *tierFile) readRule(r *reader, n network, s section) {
 	f.readExternal(r, s.get("external"), &rule)
 	// A rule that matches nobody is none, so that counting rules says whether
 	// there is an owner.
-	nobody := len(users)+len(roles) == 0 && !rule.Anyone
+	nobody := len(users)+len(roles)+len(groups) == 0 && !rule.Anyone
 	nowhere := (s.get("channels").given() || s.get("categories").given()) && len(channels)+len(categories) == 0
 	if !ok || nobody || nowhere {
 		return
@@ -73,9 +73,12 @@ func (f *tierFile) readRule(r *reader, n network, s section) {
 	if !rule.Until.IsZero() {
 		return // a grant for a time may well stand above what somebody has for good
 	}
-	f.uses = append(append(f.uses, usesOf(r, rule, "user", users)...), usesOf(r, rule, "role", roles)...)
+	f.uses = appendUses(f.uses, r, rule, "user", users)
+	f.uses = appendUses(f.uses, r, rule, "role", roles)
+	f.uses = appendUses(f.uses, r, rule, "group", groups)
 	if rule.Anyone {
-		f.uses = append(f.uses, usesOf(r, rule, "anyone", slices.Concat(channels, categories))...)
+		f.uses = appendUses(f.uses, r, rule, "anyone", channels)
+		f.uses = appendUses(f.uses, r, rule, "anyone", categories)
 	}
 }
 
@@ -83,12 +86,12 @@ func origin(r *reader, s section) string {
 	return fmt.Sprintf("%s:%d", r.file, s.at.Line)
 }
 
-func usesOf(r *reader, rule tiers.Rule, kind string, ids []idAt) []use {
-	out := make([]use, len(ids))
-	for i, id := range ids {
-		out[i] = use{rule.Tier, rule.Platform, rule.Workspace, kind, id.id, r.file, id.at}
+// appendUses notes whom a rule names, in place: a file may name very many.
+func appendUses(uses []use, r *reader, rule tiers.Rule, kind string, ids []idAt) []use {
+	for _, id := range ids {
+		uses = append(uses, use{rule.Tier, rule.Platform, rule.Workspace, kind, id.id, r.file, id.at})
 	}
-	return out
+	return uses
 }
 
 // readExternal reads whether a rule admits people of other organisations, who
@@ -108,7 +111,7 @@ func (f *tierFile) readExternal(r *reader, i item, rule *tiers.Rule) {
 // make owners of whoever gets a role.
 func (f *tierFile) checkRule(r *reader, n network, s section, rule tiers.Rule) {
 	placed := s.get("channels").given() || s.get("categories").given()
-	roles := s.get("roles").given()
+	roles, groups := s.get("roles").given(), s.get("groups").given()
 	if !s.get(n.workspace).given() && (n.platform == tiers.Slack || rule.Anyone || placed || roles) {
 		right := fmt.Sprintf("the %s of the channels", n.workspace)
 		switch {
@@ -128,10 +131,12 @@ func (f *tierFile) checkRule(r *reader, n network, s section, rule tiers.Rule) {
 		r.fault(s.get("anyone").node, "anyone: true in the owner's file", "the owner's user ids in users")
 	case roles && owner:
 		r.fault(s.get("roles").at, "roles in the owner's file: whoever hands out the role would make owners", "the owner's user ids in users")
+	case groups && owner:
+		r.fault(s.get("groups").at, "groups in the owner's file: whoever fills the user group would make owners", "the owner's user ids in users")
 	case s.get("until").given() && owner: // the bot would be left without one
 		r.fault(s.get("until").at, "until in the owner's file", "an owner for good, or the line in team.yaml")
-	case !s.get("users").given() && !s.get("anyone").given() && !roles:
-		by := "users"
+	case !s.get("users").given() && !s.get("anyone").given() && !roles && !groups:
+		by := "users, groups"
 		if n.platform == tiers.Discord {
 			by = "users, roles"
 		}
@@ -174,7 +179,7 @@ func (f *tierFile) readCap(r *reader, n network, s section) {
 	// For a limit, an empty list could mean no channel or every one.
 	for _, i := range []item{s.get("channels"), s.get("categories")} {
 		if i.given() && i.empty() {
-			r.fault(i.at, i.name+" is empty", "the channels; without the key the whole "+n.workspace+" is meant")
+			r.fault(i.node, i.name+" is empty", "the channels; without the key the whole "+n.workspace+" is meant")
 		}
 	}
 	if i := s.get("audience"); i.given() {
@@ -200,16 +205,16 @@ func (f *tierFile) readBlocks(r *reader, i item) {
 
 func (f *tierFile) readBlock(r *reader, n network, s section) {
 	b := tiers.Block{Platform: n.platform, Origin: origin(r, s)}
-	users, roles := s.get("users"), s.get("roles")
+	users, roles, groups := s.get("users"), s.get("roles"), s.get("groups")
 	if i := s.get(n.workspace); i.given() {
 		b.Workspace, _ = r.id(i, n.work)
 	} else if n.platform == tiers.Slack || roles.given() {
 		r.need(s, n.workspace, "the "+n.workspace+" whose ids these are")
 	}
-	if !users.given() && !roles.given() {
+	if !users.given() && !roles.given() && !groups.given() {
 		r.fault(s.at, s.name+" blocks nobody", "the user ids in users")
 	}
-	b.Users, b.Roles = plain(r.ids(users, n.user)), plain(roleIDs(r, roles, b.Workspace))
+	b.Users, b.Roles, b.Groups = plain(r.ids(users, n.user)), plain(roleIDs(r, roles, b.Workspace)), plain(r.ids(groups, slackGroup()))
 	f.blocks = append(f.blocks, b)
 }
 
@@ -231,12 +236,14 @@ func doubled(uses []use) Faults {
 			if other.tier == u.tier || !same {
 				continue
 			}
-			what := fmt.Sprintf("%s is %s already (%s:%d)", u.at.node.Value, other.tier, other.file, other.at.node.Line)
+			what := fmt.Sprintf("%s is %s already (%s)", u.at.node.Value, other.tier, spotOf(other.at.node).in(other.file))
 			switch u.kind {
 			case "anyone":
 				what = "anyone in " + what
 			case "role":
 				what = "the role " + what
+			case "group":
+				what = "the user group " + what
 			}
 			faults = append(faults, Fault{u.file, u.at.node.Line, u.at.node.Column, what, "each id in one tier only"})
 			break

@@ -103,10 +103,6 @@ func (r *reader) fields(i item, known ...string) section {
 }
 
 func unknownKey(r *reader, parent item, key *yaml.Node, known []string) {
-	if parent.name == "match.slack" && key.Value == "groups" {
-		r.fault(key, parent.name+".groups: Slack's user groups are not looked up yet, so this would match nobody", "user ids in users")
-		return
-	}
 	what := "unknown key " + show(key.Value)
 	if parent.name != "" {
 		what += " in " + parent.name

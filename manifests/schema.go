@@ -12,6 +12,7 @@ func Schema() ([]byte, error) {
 	top := schemaOf(mappingOf(tierKeys()...))
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	top["title"] = "Parlour tier manifest"
+	top["description"] = "Read again while the bot serves: less right is in force at once, more after bot accept-gains."
 	out, err := json.MarshalIndent(top, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("write the schema: %w", err)

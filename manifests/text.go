@@ -23,15 +23,15 @@ func parse(file string, text []byte) (*reader, *yaml.Node) {
 		return r, nil
 	}
 	r.lines = strings.Split(string(text), "\n")
-	if line := tooDeep(r.lines); line > 0 {
-		r.report(line, 1, "brackets stand more than 100 deep in each other", "a manifest, which needs five")
+	if at, deep := tooDeep(r.lines); deep {
+		r.report(at, "brackets stand more than 100 deep in each other", "a manifest, which needs five")
 		return r, nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	err := decoder.Decode(&doc)
 	if errors.Is(err, io.EOF) || (err == nil && isNull(root(&doc))) {
-		r.report(1, 1, "the file is empty", "a whole manifest, or no file: the shipped one is then used")
+		r.report(spot{}, "the file is empty", "a whole manifest, or no file: the shipped one is then used")
 		return r, nil
 	}
 	if err != nil {
@@ -39,7 +39,7 @@ func parse(file string, text []byte) (*reader, *yaml.Node) {
 		return r, nil
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		r.report(secondDocument(r), 1, "a second document begins here, and only the first would be read",
+		r.report(secondDocument(r, &second, err), "a second document begins here, and only the first would be read",
 			"one document in each file")
 	}
 	structure(r, root(&doc))
@@ -59,7 +59,7 @@ func root(doc *yaml.Node) *yaml.Node {
 // Guarded by tests/config, cases text-*.
 func legible(r *reader, text []byte) bool {
 	if bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff}) {
-		r.report(1, 1, "the file is UTF-16", "UTF-8")
+		r.report(spot{}, "the file is UTF-16", "UTF-8")
 		return false
 	}
 	line, column := 1, 0
@@ -68,7 +68,7 @@ func legible(r *reader, text []byte) bool {
 		c, size := utf8.DecodeRune(rest)
 		column++
 		if c == utf8.RuneError && size == 1 {
-			r.report(line, column, fmt.Sprintf("byte 0x%02X is not UTF-8", rest[0]), "the file saved as UTF-8")
+			r.report(spot{line, column}, fmt.Sprintf("byte 0x%02X is not UTF-8", rest[0]), "the file saved as UTF-8")
 			return false
 		}
 		if c == '\r' && bytes.HasPrefix(rest, []byte("\r\n")) {
@@ -76,7 +76,7 @@ func legible(r *reader, text []byte) bool {
 			continue
 		}
 		if forbidden(c) {
-			r.report(line, column, fmt.Sprintf("the character U+%04X cannot be seen or breaks lines", c), "the file without it")
+			r.report(spot{line, column}, fmt.Sprintf("the character U+%04X cannot be seen or breaks lines", c), "the file without it")
 			clean = false
 		}
 		if c == '\n' {
@@ -87,14 +87,14 @@ func legible(r *reader, text []byte) bool {
 	return clean
 }
 
-// tooDeep gives the line in which brackets nest too deeply, or 0. The parser
-// looks at every open bracket again for every word, so that a file of them
-// would keep it busy for minutes. Brackets in text and comments count too.
+// tooDeep finds the bracket that nests too deeply. The parser looks at every open
+// bracket again for every word, so that a file of them would keep it busy for
+// minutes. Brackets in text and comments count too.
 // Guarded by tests/config TestTextThatIsNotAManifestEndsInFaults.
-func tooDeep(lines []string) int {
+func tooDeep(lines []string) (at spot, deep bool) {
 	depth := 0
 	for i, line := range lines {
-		for _, c := range []byte(line) {
+		for j, c := range []byte(line) {
 			switch c {
 			case '[', '{':
 				depth++
@@ -102,11 +102,11 @@ func tooDeep(lines []string) int {
 				depth = max(0, depth-1)
 			}
 			if depth > 100 {
-				return i + 1
+				return spot{i + 1, utf8.RuneCountInString(line[:j+1])}, true
 			}
 		}
 	}
-	return 0
+	return spot{}, false
 }
 
 func forbidden(c rune) bool {
@@ -125,41 +125,75 @@ func forbidden(c rune) bool {
 
 // syntax reports what the YAML parser said, in the words of the file's author.
 func syntax(r *reader, err error) {
-	line, said := parserLine(r.lines, strings.TrimPrefix(err.Error(), "yaml: "))
-	for near := max(1, line-1); near <= min(line+1, len(r.lines)); near++ {
+	at, said := parserSpot(r.lines, strings.TrimPrefix(err.Error(), "yaml: "))
+	for near := max(1, at.line-1); near <= min(at.line+1, len(r.lines)); near++ {
 		if column, what := oddBlank(r.lines[near-1]); column > 0 {
-			r.report(near, column, what, "spaces")
+			r.report(spot{near, column}, what, "spaces")
 			return
 		}
 	}
 	what, right := "not YAML: "+said, "two spaces for each level, and quotes around text that holds : or #"
 	for c, words := range map[string]string{"@": "cannot start any token", "`": "cannot start any token", "*": "expected alphabetic"} {
-		if strings.Contains(said, words) && line <= len(r.lines) && strings.Contains(r.lines[line-1], c) {
+		column := tokenAt(r.lines[at.line-1], c)
+		if strings.Contains(said, words) && column > 0 && (at.column == 0 || column < at.column) { // it stumbled over the first
+			at.column = column
 			what, right = "not YAML: "+c+" cannot start a value", "the value in quotes"
 		}
 	}
-	r.report(line, 1, what, right)
+	r.report(at, what, right)
 }
 
-// parserLine parts "line 3: what" from the parser, which names no line for the
-// first one and for an alias that has no anchor.
-func parserLine(lines []string, said string) (line int, what string) {
+// tokenAt gives the column of the first word outside of quotes that begins so.
+func tokenAt(line, with string) (column int) {
+	quote, before := ' ', ' '
+	for i, c := range []rune(line) {
+		begins := strings.ContainsRune(" \t[{,", before)
+		switch {
+		case quote != ' ':
+			if c == quote {
+				quote = ' '
+			}
+		case begins && (c == '"' || c == '\''):
+			quote = c
+		case begins && string(c) == with:
+			return i + 1
+		}
+		before = c
+	}
+	return 0
+}
+
+// parserSpot parts "line 3: what" from the parser, which names no column, and no
+// line for the first one and for an alias that has no anchor. What it expected and
+// did not find it places one line too high.
+// Guarded by tests/config TestFaultsStandWhereAnEditorPutsItsCursor.
+func parserSpot(lines []string, said string) (at spot, what string) {
+	line := 1
 	if after, ok := strings.CutPrefix(said, "line "); ok {
 		number, message, _ := strings.Cut(after, ": ")
 		if n, err := strconv.Atoi(number); err == nil && n > 0 {
-			return n, message
+			line, said = n, message
+			for _, late := range []string{"key", "node content", "',' or", "'-' indicator", "<document start>"} {
+				if strings.HasPrefix(said, "did not find expected "+late) {
+					line = n + 1
+				}
+			}
 		}
+	}
+	line = min(line, len(lines))
+	for line > 1 && strings.TrimSpace(lines[line-1]) == "" { // what the file ends with is no line to an editor
+		line--
 	}
 	if after, ok := strings.CutPrefix(said, "unknown anchor '"); ok {
 		name, _, _ := strings.Cut(after, "'")
 		for i, text := range lines {
-			if strings.Contains(text, "*"+name) {
-				return i + 1, "the alias " + show("*"+name) + " has no anchor"
+			if j := strings.Index(text, "*"+name); j >= 0 {
+				return spot{i + 1, utf8.RuneCountInString(text[:j]) + 1}, "the alias " + show("*"+name) + " has no anchor"
 			}
 		}
-		return 1, "an alias has no anchor"
+		return spot{line: 1}, "an alias has no anchor"
 	}
-	return 1, said
+	return spot{line: line}, said
 }
 
 // oddBlank finds a tab that indents, or a blank that only looks like a space.
@@ -176,20 +210,28 @@ func oddBlank(text string) (column int, what string) {
 	return 0, ""
 }
 
-// secondDocument gives the line of the marker that begins the second document.
-func secondDocument(r *reader) int {
-	begun := false
+// secondDocument gives the place where the second document begins. Where the
+// parser cannot read it, its marker is looked for.
+func secondDocument(r *reader, second *yaml.Node, err error) spot {
+	if err == nil {
+		return spotOf(second)
+	}
+	begun, ended := false, false
 	for i, line := range r.lines {
 		line = strings.TrimRight(line, "\r")
 		marker := line == "---" || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t")
+		content := marker || strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "%")
 		switch {
-		case marker && begun:
-			return i + 1
-		case marker, strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "%"):
+		case begun && line == "...":
+			ended = true
+		case begun && (marker || ended && content):
+			return spot{i + 1, 1}
+		case content:
 			begun = true
 		}
 	}
-	return len(r.lines)
+	at, _ := parserSpot(r.lines, strings.TrimPrefix(err.Error(), "yaml: "))
+	return at
 }
 
 // structure reports what a manifest may not be built with: aliases and what
@@ -222,7 +264,7 @@ func keys(r *reader, n *yaml.Node) {
 		case key.Value == "<<" && key.Tag == "!!merge":
 			r.fault(key, "the merge key << is not read", "the keys written out where they belong")
 		case first[key.Value] != nil:
-			r.fault(key, fmt.Sprintf("the key %s stands here and in line %d", show(key.Value), first[key.Value].Line), "the key once")
+			r.fault(key, fmt.Sprintf("the key %s stands here and at %s", show(key.Value), spotOf(first[key.Value])), "the key once")
 		default:
 			first[key.Value] = key
 		}
@@ -236,14 +278,14 @@ func isNull(n *yaml.Node) bool {
 // mostFaults is how many faults of one file are told.
 const mostFaults = 100
 
-func (r *reader) fault(n *yaml.Node, what, right string) { r.report(n.Line, n.Column, what, right) }
+func (r *reader) fault(n *yaml.Node, what, right string) { r.report(spotOf(n), what, right) }
 
-func (r *reader) report(line, column int, what, right string) {
+func (r *reader) report(at spot, what, right string) {
 	if len(r.faults) == mostFaults {
 		what, right = "more faults follow", "the ones above first"
 	}
 	if len(r.faults) <= mostFaults {
-		r.faults = append(r.faults, Fault{r.file, line, column, what, right})
+		r.faults = append(r.faults, Fault{r.file, at.line, at.column, what, right})
 	}
 }
 

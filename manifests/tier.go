@@ -126,7 +126,7 @@ func (f *tierFile) readRequire(r *reader, i item) {
 	}
 	words := r.words(i, known...)
 	if i.empty() {
-		r.fault(i.at, i.name+" is empty, so nothing would have to be enforced", "[filesystem, network, processes]")
+		r.fault(i.node, i.name+" is empty, so nothing would have to be enforced", "[filesystem, network, processes]")
 		return
 	}
 	f.Wish.Require = nil
@@ -146,7 +146,7 @@ func (f *tierFile) readRunners(r *reader, p section, known []string) {
 	}
 	f.Runners, f.listed = r.words(i, known...), r.list(i)
 	if i.empty() {
-		r.fault(i.at, i.name+" is empty, so nobody could be answered", "a list such as [docs]")
+		r.fault(i.node, i.name+" is empty, so nobody could be answered", "a list such as [docs]")
 	}
 }
 

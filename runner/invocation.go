@@ -140,7 +140,11 @@ type Preview struct {
 
 // Preview gives the invocation that Run would start for the plan and prompt.
 func (r *Runner) Preview(ctx context.Context, plan ask.Plan, p ask.Prompt) (Preview, error) {
-	cmd, err := r.command(ctx, plan, p, "<token>")
+	// The index of the handbook is built by the first run, and not by a look.
+	cmd, err := built(r.cfg.Self, plan.Policy, p, filepath.Join(r.cfg.Index, "<index>")), error(nil)
+	if !r.specs[plan.Choice.Runner].BuiltIn {
+		cmd, err = r.command(ctx, plan, p, "<token>")
+	}
 	if err != nil {
 		return Preview{}, err
 	}

@@ -83,6 +83,9 @@ func (r *Runner) Facts() map[string]Fact {
 	facts := make(map[string]Fact, len(r.specs))
 	for name, s := range r.specs {
 		f := Fact{Spec: s, Credential: !r.cfg.Models[s.Provider].Key.Empty(), Barrier: barrier(s)}
+		if why := r.cfg.Shut[s.Provider]; why != "" && f.Barrier == "" {
+			f.Barrier = why
+		}
 		if s.BuiltIn {
 			f.Path = r.cfg.Self
 		} else {

@@ -37,6 +37,7 @@ type Config struct {
 	Prefer   Preference
 	Finder   Finder
 	Models   map[spec.Provider]broker.Upstream // without a key there is no credential
+	Shut     map[spec.Provider]string          // providers that may not be used, and why
 	Env      map[string]string                 // the bot's environment, for the allow-lists
 	Self     string                            // absolute path of the bot's own program
 	Handbook fs.FS

@@ -9,7 +9,7 @@ import (
 // Finding is one rule, limit or block that has to do with somebody or their
 // place, and what it does for them.
 type Finding struct {
-	Kind   string `json:"kind"` // rule, cap, block
+	Kind   string `json:"kind"` // rule, grant, cap, block
 	Tier   Tier   `json:"tier"` // what it would give, or lower to
 	Origin string `json:"origin"`
 	Won    bool   `json:"won"`
@@ -37,6 +37,9 @@ func (r Rules) Explain(who Identity, where Place, now time.Time) Explanation {
 	for i := range r.rules {
 		r.rules[i].find(&x, &who, &where, now)
 	}
+	for i := range r.grants {
+		r.grants[i].find(&x, &who, &where, now)
+	}
 	for i := range r.caps {
 		if c := &r.caps[i]; c.covers(&where) {
 			why := c.why
@@ -55,7 +58,7 @@ func (r Rules) Explain(who Identity, where Place, now time.Time) Explanation {
 
 func (b *denial) find(x *Explanation, who *Identity, where *Place) {
 	won := x.Decision.Block == b.Origin
-	if !won && !overlap(b.Users, []string{who.User}) && !overlap(b.Roles, who.Roles) {
+	if !won && !overlap(b.Users, []string{who.User}) && !overlap(b.Roles, who.Roles) && !overlap(b.Groups, who.Groups) {
 		return
 	}
 	why := "it denies them everything"
@@ -71,18 +74,24 @@ func (b *denial) find(x *Explanation, who *Identity, where *Place) {
 // find adds the rule to an explanation, or counts it where it is about others.
 func (r *rule) find(x *Explanation, who *Identity, where *Place, now time.Time) {
 	by, missed := r.names(who, where), r.scope(who, where, now)
-	f := Finding{Kind: "rule", Tier: r.Tier, Origin: r.Origin, Won: r.Origin != "" && x.Decision.Rule == r.Origin}
+	f := Finding{Kind: r.kind(), Tier: r.Tier, Origin: r.Origin, Won: r.Origin != "" && x.Decision.Rule == r.Origin}
 	switch {
 	case f.Won:
 		f.Why = by.String() + " matches"
-		if !r.Until.IsZero() {
+		if !r.Until.IsZero() && !r.granted { // the name of a grant tells its end
 			f.Why += ", until " + r.Until.UTC().Format(time.RFC3339)
 		}
 		if given := r.gives(who, by); given < r.Tier {
 			f.Why += ", but gives them " + given.String() + " at most, being a guest account or of another organisation"
 		}
+	case by == byNothing && r.granted:
+		x.Others++
+		return
 	case by == byNothing && missed == holds:
 		f.Why = "it holds here, but for others: " + r.wants()
+		if len(r.Groups) > 0 && !who.GroupsKnown {
+			f.Why += groupsUnknown
+		}
 	case by == byNothing, by == byAnyone && missed != holds && missed != notMember && missed != outsider && missed != ended:
 		x.Others++
 		return
@@ -96,6 +105,13 @@ func (r *rule) find(x *Explanation, who *Identity, where *Place, now time.Time) 
 		f.Why = by.String() + " matches, but a higher rule or one before it wins"
 	}
 	x.Findings = append(x.Findings, f)
+}
+
+func (r *rule) kind() string {
+	if r.granted {
+		return "grant"
+	}
+	return "rule"
 }
 
 // wants says whom the rule names.
@@ -141,6 +157,11 @@ func (r *Rules) waysTo(next Tier, d Decision, who *Identity, where *Place, now t
 			out = append(out, x.waysIn(who, where, now)...)
 		}
 	}
+	for i := range r.grants {
+		if x := &r.grants[i]; x.Tier == next && len(out) < mostWays-1 {
+			out = append(out, x.waysIn(who, where, now)...)
+		}
+	}
 	id := "their user id " + who.User + " under users in tiers/" + next.String() + ".yaml"
 	switch {
 	case who.External:
@@ -180,10 +201,16 @@ func (r *rule) waysIn(who *Identity, where *Place, now time.Time) (out []string)
 		}
 		return []string{"asking in one of the channels of " + r.Origin}
 	case ended:
+		if r.granted {
+			return []string{"another grant: " + r.Origin + " has ended"}
+		}
 		return []string{"a later until at " + r.Origin + ", which ended at " + r.Until.UTC().Format(time.RFC3339)}
 	case notMember:
 		return []string{"being a member of " + r.Workspace + " (" + r.Origin + ")"}
 	case outsider:
+		if r.granted {
+			return []string{"another grant, with --external: " + r.Origin + " does not admit people of other organisations"}
+		}
 		return []string{"external: guest at " + r.Origin}
 	}
 	return nil

@@ -33,7 +33,10 @@ type Identity struct {
 	External   bool     // belongs to another organisation than the place
 	Restricted bool     // a guest account of the workspace (Slack)
 	Roles      []string `json:",omitempty"` // Discord role ids, held in Workspace
-	Groups     []string `json:",omitempty"` // Slack user group ids, of Workspace
+	Groups     []string `json:",omitempty"` // Slack user group ids, of the place's workspace
+	// GroupsKnown says that Groups holds all of theirs that a rule or a block
+	// names. Without it they are in no group, and a block of a group denies them.
+	GroupsKnown bool `json:",omitempty"`
 }
 
 // Key names the person for limits and fairness: the same person in two places

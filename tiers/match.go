@@ -33,11 +33,12 @@ const (
 	notMember
 	outsider
 	ended
+	direct
 )
 
 func (m miss) String() string {
 	return [...]string{"it holds here", "it is for another platform", "it is for another guild or workspace", "it is for other channels",
-		"they are not known to be a member there", "it does not admit people of other organisations", "it has ended"}[m]
+		"they are not known to be a member there", "it does not admit people of other organisations", "it has ended", "a grant does not hold in direct messages"}[m]
 }
 
 // write makes the sentences beforehand, so that deciding builds none.
@@ -103,6 +104,16 @@ func (r *Rule) scope(who *Identity, where *Place, now time.Time) miss {
 		return notMember
 	}
 	return holds
+}
+
+// scope of a grant leaves direct messages out: on Slack they are part of the
+// workspace, and nobody reads along there.
+// Guarded by tests/contract TestTheDecisionTable.
+func (r *rule) scope(who *Identity, where *Place, now time.Time) miss {
+	if r.granted && where.Direct {
+		return direct
+	}
+	return r.Rule.scope(who, where, now)
 }
 
 // within says whether a place is one of the channels, a thread of one, or in one

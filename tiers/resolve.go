@@ -32,6 +32,9 @@ func (r Rules) Resolve(who Identity, where Place, now time.Time) Decision {
 		return d
 	}
 	d.Person, d.Rule, d.Why = r.person(&who, &where, now)
+	if d.Person < Team && r.groupsMatter(&who, &where) {
+		d.Why += groupsUnknown
+	}
 	most, audience := r.place(&where)
 	if most != nil && most.Cap.Tier < where.Most {
 		d.Place = most.Cap.Tier
@@ -89,16 +92,16 @@ func (r *Rules) person(who *Identity, where *Place, now time.Time) (Tier, string
 	if who.Platform == Local {
 		return Owner, "", "the terminal of this machine"
 	}
-	best, by, tier := -1, byNothing, None
+	best, by, tier := int32(-1), byNothing, None
 	try := func(list []int32) {
 		for _, n := range list {
-			i, x := int(n), &r.rules[n].Rule
+			x := &r.rules[n]
 			w := x.names(who, where)
 			if w == byNothing || x.scope(who, where, now) != holds {
 				continue
 			}
-			if t := x.gives(who, w); t > tier || t == tier && i < best {
-				best, by, tier = i, w, t
+			if t := x.gives(who, w); t > tier || t == tier && n < best {
+				best, by, tier = n, w, t
 			}
 		}
 	}
@@ -114,11 +117,21 @@ func (r *Rules) person(who *Identity, where *Place, now time.Time) (Tier, string
 			try(r.places[id])
 		}
 	}
+	won := (*rule)(nil)
+	if best >= 0 {
+		won = &r.rules[best]
+	}
+	for _, n := range r.grantees[who.User] {
+		g := &r.grants[n]
+		if t := g.gives(who, byUser); t > tier && g.scope(who, where, now) == holds {
+			won, by, tier = g, byUser, t
+		}
+	}
 	switch {
-	case best >= 0 && tier < r.rules[best].Tier:
-		return tier, r.rules[best].Origin, r.rules[best].lowered[by]
-	case best >= 0:
-		return tier, r.rules[best].Origin, r.rules[best].why[by]
+	case won != nil && tier < won.Tier:
+		return tier, won.Origin, won.lowered[by]
+	case won != nil:
+		return tier, won.Origin, won.why[by]
 	case who.External:
 		return None, "", noOutsiders
 	case !who.Member && where.Workspace != "":
@@ -157,16 +170,18 @@ func (r *Rules) blocked(who *Identity, where *Place) (*denial, string) {
 		}
 	}
 	if where.Workspace == "" {
-		return nil, "" // roles count in the guild only
+		return nil, "" // roles and user groups count in their guild or workspace only
 	}
 	for _, n := range r.deniedRoles[where.Workspace] {
 		b := &r.blocks[n]
 		switch {
 		case !b.covers(who, where):
-		case !who.Member || who.Workspace != b.Workspace:
+		case len(b.Roles) > 0 && (!who.Member || who.Workspace != b.Workspace):
 			return b, b.unknown
-		case overlap(b.Roles, who.Roles):
+		case overlap(b.Roles, who.Roles), b.Platform == Slack && overlap(b.Groups, who.Groups):
 			return b, b.why
+		case b.Platform == Slack && len(b.Groups) > 0 && !who.GroupsKnown:
+			return b, b.unknownGroups
 		}
 	}
 	return nil, ""

@@ -41,6 +41,7 @@ type Block struct {
 	Workspace string // on Discord empty means everywhere, for Users only
 	Users     []string
 	Roles     []string
+	Groups    []string // Slack user groups of the workspace
 	Origin    string
 }
 
@@ -56,11 +57,16 @@ type Rules struct {
 	users, roles, groups, places map[string][]int32
 	limits                       map[string][]int32 // channels, categories, and workspaces as a whole
 	deniedUsers                  map[string][]int32
-	deniedRoles                  map[string][]int32 // by the workspace of the role
+	deniedRoles                  map[string][]int32  // by the workspace of the role or user group
+	named                        map[string][]string // user groups, by their workspace
+
+	grants   []rule
+	grantees map[string][]int32 // by user
 }
 
 type rule struct {
 	Rule
+	granted bool // it is a grant, not a line of a manifest
 	why     [ways]string
 	lowered [ways]string // where it gives guest instead of more
 }
@@ -72,7 +78,7 @@ type limit struct {
 
 type denial struct {
 	Block
-	why, unknown string
+	why, unknown, unknownGroups string
 }
 
 // NewRules copies rules, caps and blocks and indexes them. Blocks win over all
@@ -82,6 +88,7 @@ func NewRules(rules []Rule, caps []Cap, blocks ...Block) Rules {
 	r := Rules{
 		users: map[string][]int32{}, roles: map[string][]int32{}, groups: map[string][]int32{}, places: map[string][]int32{},
 		limits: map[string][]int32{}, deniedUsers: map[string][]int32{}, deniedRoles: map[string][]int32{},
+		named: map[string][]string{},
 	}
 	for _, given := range rules {
 		r.rules = append(r.rules, rule{Rule: given.clone()})
@@ -93,6 +100,7 @@ func NewRules(rules []Rule, caps []Cap, blocks ...Block) Rules {
 		index(r.users, i, x.Users)
 		index(r.roles, i, x.Roles)
 		index(r.groups, i, x.Groups)
+		r.name(x.Platform, x.Workspace, x.Groups)
 		if x.Anyone {
 			index(r.places, i, x.Channels)
 			index(r.places, i, x.Categories)
@@ -108,14 +116,17 @@ func NewRules(rules []Rule, caps []Cap, blocks ...Block) Rules {
 		}
 	}
 	for i, b := range blocks {
-		b.Users, b.Roles = sorted(b.Users), sorted(b.Roles)
+		b.Users, b.Roles, b.Groups = sorted(b.Users), sorted(b.Roles), sorted(b.Groups)
 		r.blocks = append(r.blocks, denial{b, fmt.Sprintf("they are blocked (%s)", b.Origin),
-			fmt.Sprintf("a role is blocked here, and theirs are not known (%s)", b.Origin)})
+			fmt.Sprintf("a role is blocked here, and theirs are not known (%s)", b.Origin),
+			fmt.Sprintf("a user group is blocked here, and theirs are not known (%s)", b.Origin)})
 		index(r.deniedUsers, i, b.Users)
-		if len(b.Roles) > 0 {
+		r.name(b.Platform, b.Workspace, b.Groups)
+		if len(b.Roles)+len(b.Groups) > 0 {
 			index(r.deniedRoles, i, []string{b.Workspace})
 		}
 	}
+	r.nameOnce()
 	return r
 }
 
@@ -165,7 +176,7 @@ func (r Rules) Blocks() []Block {
 	out := make([]Block, len(r.blocks))
 	for i, b := range r.blocks {
 		out[i] = b.Block
-		out[i].Users, out[i].Roles = slices.Clone(b.Users), slices.Clone(b.Roles)
+		out[i].Users, out[i].Roles, out[i].Groups = slices.Clone(b.Users), slices.Clone(b.Roles), slices.Clone(b.Groups)
 	}
 	return out
 }

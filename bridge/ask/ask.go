@@ -101,6 +101,7 @@ const (
 	NoSandbox   Cause = "no-sandbox"   // the host cannot enforce the policy
 	NotAllowed  Cause = "not-allowed"  // the tier is none
 	Lowered     Cause = "lowered"      // the tier was lowered after the answer was made
+	Unchecked   Cause = "unchecked"    // the right to the answer could not be checked again
 	TooLong     Cause = "too-long"     // the question is longer than MaxQuestion
 	TooFast     Cause = "too-fast"     // this person asked too often within a minute
 	Busy        Cause = "busy"         // this person has too many questions waiting

@@ -20,6 +20,8 @@ func Sentence(c Cause) string {
 		return "You are not on the list of people whom I may answer here."
 	case Lowered:
 		return "Your rights here were lowered while I worked on this, so I do not show the answer. Please ask again."
+	case Unchecked:
+		return "I could not check again who you are here, so I do not show the answer. Please ask again."
 	case TooLong:
 		return "The question is longer than 64 KiB. Please ask a shorter one."
 	case TooFast:
@@ -67,7 +69,7 @@ func KindOf(c Cause) Kind {
 	switch c {
 	case NoCause:
 		return Answered
-	case NotAllowed, Lowered, TooLong, TooFast, Busy, NoSandbox:
+	case NotAllowed, Lowered, Unchecked, TooLong, TooFast, Busy, NoSandbox:
 		return Refused
 	case AskerGone, Interrupted:
 		return Cancelled

@@ -71,6 +71,18 @@ func (c *client) channel(ctx context.Context, id string) (channel, error) {
 	return got, err
 }
 
+// member is what Discord says of somebody in a guild.
+type member struct {
+	User  *author   `json:"user"`
+	Roles *[]string `json:"roles"`
+}
+
+func (c *client) member(ctx context.Context, guild, user string) (member, error) {
+	var got member
+	err := c.do(ctx, http.MethodGet, "/guilds/"+guild+"/members/"+user, nil, &got)
+	return got, err
+}
+
 func (c *client) post(ctx context.Context, in string, body send) error {
 	return c.do(ctx, http.MethodPost, "/channels/"+in+"/messages", body, nil)
 }

@@ -142,11 +142,7 @@ func (e event) identity(kind tiers.Kind) tiers.Identity {
 		return who
 	}
 	who.Member = true
-	for _, role := range e.Member.Roles {
-		if snowflake(role) && role != e.GuildID {
-			who.Roles = append(who.Roles, role)
-		}
-	}
+	who.Roles = rolesOf(e.GuildID, e.Member.Roles)
 	return who
 }
 

@@ -139,7 +139,11 @@ func (d *delivery) replyTo() string {
 
 // postAll posts the parts of a text in their order, but for those that are there.
 func (d *delivery) postAll(ctx context.Context, parts []string) error {
-	held, replyTo := slices.Clone(d.held), d.replyTo()
+	held, err := d.mine(ctx, d.rest, func(p posted) bool { return slices.ContainsFunc(parts, p.is) })
+	if err != nil {
+		return err
+	}
+	replyTo := d.replyTo()
 	for i, text := range parts {
 		if at := slices.IndexFunc(held, func(p posted) bool { return p.is(text) }); at >= 0 {
 			held = slices.Delete(held, at, at+1) // two parts may read the same
@@ -151,6 +155,26 @@ func (d *delivery) postAll(ctx context.Context, parts []string) error {
 		replyTo = "" // only the first part is a reply
 	}
 	return nil
+}
+
+// mine gives the bot's own messages among those that were read. Another bot may
+// post anything, and Discord may let this one delete what others posted.
+// Guarded by tests/contract TestDiscordWhatAnotherBotPostsIsNotTakenForTheAnswer.
+func (d *delivery) mine(ctx context.Context, rest *client, which func(posted) bool) ([]posted, error) {
+	var found []posted
+	for _, p := range d.held {
+		if which(p) {
+			found = append(found, p)
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	own, err := d.self(ctx, rest)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(p posted) bool { return p.Author.ID != own }), nil
 }
 
 // is says whether a bot has posted the text. Discord trims what it stores.

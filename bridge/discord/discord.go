@@ -76,6 +76,7 @@ type Adapter struct {
 var (
 	_ bridge.Sender   = (*Adapter)(nil)
 	_ bridge.Reporter = (*Adapter)(nil)
+	_ bridge.Looker   = (*Adapter)(nil)
 )
 
 // mostBoards bounds the questions of which the shown progress is remembered.

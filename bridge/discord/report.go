@@ -72,26 +72,14 @@ func (p posted) shows(job string) bool {
 	return p.Author != nil && p.Author.Bot && p.Webhook == "" && strings.HasSuffix(text, progressFoot(job)) && strings.Count(text, "\n") == 1
 }
 
-// left gives the messages among those that were read that show progress and are
-// the bot's own: Discord may let it delete those of others too.
+// left gives the bot's own messages that show progress, among those that were read.
 func (d *delivery) left(ctx context.Context, rest *client) ([]string, error) {
+	mine, err := d.mine(ctx, rest, func(p posted) bool { return p.shows(d.job.ID) && snowflake(p.ID) })
 	var ids []string
-	var own string
-	for _, p := range d.held {
-		if !p.shows(d.job.ID) || !snowflake(p.ID) {
-			continue
-		}
-		if own == "" {
-			var err error
-			if own, err = d.self(ctx, rest); err != nil {
-				return nil, err
-			}
-		}
-		if p.Author.ID == own {
-			ids = append(ids, p.ID)
-		}
+	for _, p := range mine {
+		ids = append(ids, p.ID)
 	}
-	return ids, nil
+	return ids, err
 }
 
 // self gives the bot's own id, which the gateway tells later than it is needed.

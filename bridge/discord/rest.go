@@ -44,7 +44,9 @@ func (e *APIError) lasting() bool {
 
 // The codes of Discord that are told apart.
 const (
+	codeUnknownMember  = 10007
 	codeUnknownMessage = 10008
+	codeUnknownUser    = 10013
 	codeHasThread      = 160004
 )
 

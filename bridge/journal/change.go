@@ -31,7 +31,7 @@ func (j *Journal) write(ctx context.Context, do func(change) error) error {
 	return plain(j.cfg.Dir, tx.Commit())
 }
 
-// log writes one event.
+// log writes one event. That of a grant has no job.
 func (c change) log(ctx context.Context, job, kind string, data any) error {
 	text := sql.NullString{}
 	if data != nil {
@@ -41,7 +41,7 @@ func (c change) log(ctx context.Context, job, kind string, data any) error {
 		}
 		text = sql.NullString{String: string(encoded), Valid: true}
 	}
-	_, err := c.ExecContext(ctx, `INSERT INTO events (job, kind, at, data) VALUES (?, ?, ?, ?)`, job, kind, c.cfg.Now().UnixNano(), text)
+	_, err := c.ExecContext(ctx, `INSERT INTO events (job, kind, at, data) VALUES (nullif(?, ''), ?, ?, ?)`, job, kind, c.cfg.Now().UnixNano(), text)
 	return err
 }
 

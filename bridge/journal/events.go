@@ -14,7 +14,7 @@ const most = 1000
 
 // Filter selects events.
 type Filter struct {
-	Job   string // empty: of all jobs
+	Job   string // empty: of all jobs, and those of grants
 	After int64  // only events with a higher Seq
 	Limit int    // 0, or more than 1000: 1000
 }
@@ -25,7 +25,7 @@ func (j *Journal) Events(ctx context.Context, f Filter) ([]ask.Event, error) {
 	if f.Limit <= 0 || f.Limit > most {
 		f.Limit = most
 	}
-	query, args := `SELECT seq, job, kind, at, data FROM events WHERE seq > ?`, []any{f.After}
+	query, args := `SELECT seq, coalesce(job, ''), kind, at, data FROM events WHERE seq > ?`, []any{f.After}
 	if f.Job != "" {
 		query, args = query+` AND job = ?`, append(args, f.Job)
 	}
@@ -66,7 +66,8 @@ func scanEvent(rows *sql.Rows) (ask.Event, error) {
 // Guarded by tests/contract TestJournalAppendCannotContradictTheState.
 func (j *Journal) Append(ctx context.Context, job, kind string, data any) error {
 	switch kind {
-	case "", ask.EventAccepted, ask.EventDecided, ask.EventRequeued, ask.EventOutcome, ask.EventDelivered, ask.EventUndeliverable:
+	case "", ask.EventAccepted, ask.EventDecided, ask.EventRequeued, ask.EventOutcome, ask.EventDelivered, ask.EventUndeliverable,
+		ask.EventGranted, ask.EventRevoked:
 		return fmt.Errorf("append to job %s: events of kind %q are written by the journal alone", job, kind)
 	}
 	err := j.write(ctx, func(c change) error {

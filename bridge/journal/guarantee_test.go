@@ -3,6 +3,8 @@ package journal
 import (
 	"context"
 	"database/sql"
+	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"parlour/bridge/ask"
+	"parlour/tiers"
 )
 
 func open(t *testing.T) *Journal {
@@ -75,6 +79,79 @@ func TestTheSchemaRefusesWhatCannotBe(t *testing.T) {
 		require.ErrorContains(t, err, want, statement)
 	}
 	require.NoError(t, j.Delivered(ctx, got.Job.ID))
+}
+
+func TestAGrantOnlyEverIsRevokedWithoutTheCode(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	j := open(t)
+	l, err := NewLedger(ctx, j)
+	require.NoError(t, err)
+	_, err = l.Make(ctx, tiers.Grant{Tier: tiers.Guest, Platform: tiers.Discord, Workspace: "w", User: "u", Until: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	const insert = `INSERT INTO grants (tier, platform, workspace, channels, user, external, note, made, until) `
+	for statement, want := range map[string]string{
+		`UPDATE grants SET tier = 'team'`:                                     "a grant does not change",
+		`UPDATE grants SET until = until + 1`:                                 "a grant does not change",
+		`UPDATE grants SET channels = NULL`:                                   "a grant does not change",
+		`UPDATE grants SET user = 'other'`:                                    "a grant does not change",
+		insert + `VALUES ('owner', 'slack', 'w', NULL, 'u', 0, '', 0, 1)`:     "CHECK",
+		insert + `VALUES ('guest', 'local', 'w', NULL, 'u', 0, '', 0, 1)`:     "CHECK",
+		insert + `VALUES ('guest', 'slack', '', NULL, 'u', 0, '', 0, 1)`:      "CHECK",
+		insert + `VALUES ('guest', 'slack', 'w', NULL, '', 0, '', 0, 1)`:      "CHECK",
+		insert + `VALUES ('guest', 'slack', 'w', '[]', 'u', 0, '', 0, 1)`:     "CHECK",
+		insert + `VALUES ('guest', 'slack', 'w', 'null', 'u', 0, '', 0, 1)`:   "CHECK",
+		insert + `VALUES ('guest', 'slack', 'w', NULL, 'u', 0, '', 1, 1)`:     "CHECK",
+		`INSERT INTO events (job, kind, at) VALUES (NULL, 'run/outcome', 0)`:  "CHECK",
+		`INSERT INTO events (job, kind, at) VALUES ('none', 'grant/made', 0)`: "CHECK",
+	} {
+		_, err := j.writer.ExecContext(ctx, statement)
+		require.ErrorContains(t, err, want, statement)
+	}
+	_, _, err = l.Revoke(ctx, 1)
+	require.NoError(t, err)
+	_, err = j.writer.ExecContext(ctx, `UPDATE grants SET revoked = NULL`)
+	require.ErrorContains(t, err, "a grant is revoked once")
+}
+
+// A store of before there were grants keeps its events, and their numbers.
+func TestEventsOutliveTheComingOfGrants(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	dir := t.TempDir()
+	require.NoError(t, prepare(dir))
+	db, err := pool(dir, writers, url.Values{})
+	require.NoError(t, err)
+	files, err := fs.Sub(migrations, "migrations")
+	require.NoError(t, err)
+	steps, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
+	require.NoError(t, err)
+	_, err = steps.UpTo(ctx, 2)
+	require.NoError(t, err)
+	for _, statement := range []string{
+		`INSERT INTO jobs (id, message, origin, person, lane, job, accepted, state) VALUES ('j', 'm', 'serve', 'p', 'l', '{"origin":"serve"}', 1, 'queued')`,
+		`INSERT INTO events (seq, job, kind, at, data) VALUES (7, 'j', 'message/accepted', 5, '{"bytes":1}')`,
+	} {
+		_, err := db.ExecContext(ctx, statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.Close())
+	before, err := PeekGrants(ctx, dir, time.Now())
+	require.NoError(t, err)
+	require.Empty(t, before.All, "an earlier bot's store can be looked at")
+
+	j, err := Open(ctx, Config{Dir: dir, Origin: Serve})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, j.Close()) }()
+	events, err := j.Events(ctx, Filter{})
+	require.NoError(t, err)
+	require.Equal(t, []ask.Event{{Seq: 7, Job: "j", Kind: "message/accepted", At: time.Unix(0, 5).UTC(), Data: []byte(`{"bytes":1}`)}}, events)
+	require.NoError(t, j.Cancel(ctx, "j", ask.NotAllowed))
+	events, err = j.Events(ctx, Filter{After: 7})
+	require.NoError(t, err)
+	require.Equal(t, int64(8), events[0].Seq)
+	_, err = j.writer.ExecContext(ctx, `INSERT INTO events (job, kind, at) VALUES ('j', 'message/accepted', 0)`)
+	require.ErrorContains(t, err, "UNIQUE")
 }
 
 // TestAClaimReadsIndexesOnly keeps the claim's cost with the queue, not with

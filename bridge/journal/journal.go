@@ -1,5 +1,6 @@
 // Package journal is the bot's memory: the queue of accepted messages, how each
-// ended, and the log of events from which everything can be retold.
+// ended, the grants that the operator made, and the log of events from which
+// everything can be retold.
 //
 // A message is accepted once. Its job goes from queued to running to ended, and
 // an ended job is delivered. Each move and its event are one transaction on the

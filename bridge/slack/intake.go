@@ -35,6 +35,7 @@ type door struct {
 	errands sync.WaitGroup // reactions on their way
 
 	accounts *memory[string, known]
+	roster   *roster
 	gestures *memory[string, string] // client_msg_id -> id of the first message of that gesture
 	askers   *memory[string, string] // thread -> who asked in it
 	fresh    *memory[string, bool]   // messages that nothing was posted for yet
@@ -43,7 +44,7 @@ type door struct {
 
 func newDoor(w *web, intake Intake, log *slog.Logger) *door {
 	d := &door{
-		web: w, intake: intake, log: log,
+		web: w, intake: intake, log: log, roster: newRoster(w.cfg),
 		accounts: newMemory[string, known](remembered), gestures: newMemory[string, string](remembered),
 		askers: newMemory[string, string](remembered), fresh: newMemory[string, bool](remembered), bots: newMemory[string, bool](remembered),
 	}

@@ -30,6 +30,12 @@ type Config struct {
 	AppToken secret.Value // xapp-…, with connections:write
 	BotToken secret.Value // xoxb-…
 	API      string       // another base URL; empty: Slack's. Plain http only to loopback
+	// Groups gives the user groups of a workspace that the rules of now name: of
+	// them alone Slack is asked who is in them. Nil: of none.
+	Groups func(workspace string) []string
+	// Belief is how long what Slack says of people is believed. 0, and whatever is
+	// longer: a minute.
+	Belief time.Duration
 	// Patience is how long a socket may be silent before it is replaced, and
 	// how long a connection that Slack refuses is left alone. 0: 30 seconds,
 	// which is more than Slack's own ping interval.
@@ -67,6 +73,7 @@ type Adapter struct {
 var (
 	_ bridge.Sender   = (*Adapter)(nil)
 	_ bridge.Reporter = (*Adapter)(nil)
+	_ bridge.Looker   = (*Adapter)(nil)
 )
 
 // New checks the configuration. It does not connect.
@@ -79,6 +86,9 @@ func New(cfg Config, intake Intake, log *slog.Logger) (*Adapter, error) {
 	}
 	if cfg.Patience <= 0 {
 		cfg.Patience = defaultPatience
+	}
+	if cfg.Belief <= 0 || cfg.Belief > mostBelief {
+		cfg.Belief = mostBelief
 	}
 	redactor, err := secret.NewRedactor(cfg.AppToken, cfg.BotToken)
 	if err != nil {

@@ -45,12 +45,15 @@ func (a *acceptCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	message.Place.Most = uncategorised(h.book.Rules, message.Place)
 	d, err := h.desk(ctx, origin, func(ask.Ended) error { return nil }) // the text below says it
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.journal.Close() }()
+	if most := untold(d.book(), message.Place); most < message.Place.Most {
+		p.note("warning: nobody is more than %s there, as it may be in a place with a limit; tell --category, and --parent (the channel itself where it is no thread)", most)
+		message.Place.Most = most
+	}
 	accepted, err := d.gate.Accept(ctx, message)
 	if err != nil {
 		return err

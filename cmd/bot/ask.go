@@ -127,7 +127,7 @@ func (a *askCmd) entrusted(ctx context.Context, p *process, c *cli, origin strin
 		return err
 	}
 	defer func() { _ = d.journal.Close() }()
-	if err := h.knowsAsker(ctx, d.journal, a.Job); err != nil {
+	if err := d.knowsAsker(ctx, a.Job); err != nil {
 		return err
 	}
 	record, err := d.journal.Adopt(ctx, a.Job)
@@ -172,14 +172,15 @@ func (p *process) showEnded(asJSON bool) func(ask.Ended) error {
 }
 
 // knowsAsker refuses manifests other than those with which a question was taken
-// in, where they would only end it: the right ones can still answer it.
-func (h *house) knowsAsker(ctx context.Context, j *journal.Journal, id string) error {
-	record, err := j.Job(ctx, id)
+// in, where they would only end it: the right ones can still answer it. A grant
+// that is over comes by no manifests again.
+func (d *desk) knowsAsker(ctx context.Context, id string) error {
+	record, err := d.journal.Job(ctx, id)
 	if err != nil || record.State != journal.Queued {
 		return nil // Adopt says what is wrong
 	}
 	job := record.Job
-	if job.Decision.Tier == tiers.None || h.book.Decide(job.Identity, job.Place).Tier != tiers.None {
+	if job.Decision.Tier == tiers.None || job.Decision.Granted() || d.book().Decide(job.Identity, job.Place).Tier != tiers.None {
 		return nil
 	}
 	return bad("these manifests give the asker no tier, and the question was taken in as %s's; repeat the --config, --manifests and --state of 'bot accept'", job.Decision.Tier)

@@ -30,7 +30,8 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	if h.book.Rules.Count(tiers.Guest) == 0 {
 		warnings = append(warnings, "tiers/guest.yaml names nobody: nobody can ask as guest from a chat")
 	}
-	if gains, err := consentIn(h.state).waiting(h.set); err != nil {
+	gains, err := consentIn(h.state).waiting(h)
+	if err != nil {
 		warnings = append(warnings, err.Error())
 	} else if len(gains) > 0 {
 		warnings = append(warnings, sayWaiting(gains)+"; a bot that serves holds them back")
@@ -53,12 +54,13 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	}
 	if c.JSON {
 		return p.json(map[string]any{
-			"ok": true, "configuration": configuration, "manifests": folder, "warnings": warnings, "order_origins": origins,
+			"ok": true, "configuration": configuration, "manifests": folder, "warnings": warnings, "order_origins": origins, "waiting": append([]string{}, gains...),
 		})
 	}
 	for _, w := range warnings {
 		p.print("warning: %s", w)
 	}
+	printWaiting(p, gains)
 	if k.Origins {
 		for _, t := range tiers.All() {
 			p.print("%s: order of runners from the %s", t, origins[t])

@@ -19,6 +19,7 @@ type desk struct {
 	gate     *bridge.Gate
 	worker   *bridge.Worker
 	outbox   *bridge.Outbox
+	book     func() bridge.Rulebook
 	terminal *local.Terminal
 }
 
@@ -31,7 +32,7 @@ func (h *house) desk(ctx context.Context, origin string, show func(ask.Ended) er
 		return nil, err
 	}
 	d := &desk{journal: j, terminal: local.NewTerminal(show)}
-	if err := d.wire(h); err != nil {
+	if err := d.wire(ctx, h); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return d, nil
@@ -45,25 +46,26 @@ func (h *house) sweep() {
 	}
 }
 
-func (d *desk) wire(h *house) (err error) {
+func (d *desk) wire(ctx context.Context, h *house) (err error) {
 	if err := h.nameAskers(); err != nil {
 		return err
 	}
 	if d.outbox, err = bridge.NewOutbox(d.journal, d.terminal, nil, h.log); err != nil {
 		return err
 	}
-	force, without, err := consentIn(h.state).inForce(h.set, h.log)
+	if err := h.goByConsent(h.log); err != nil { // what is said about a run is what it gets
+		return err
+	}
+	grants, err := granting(ctx, d.journal, func() *bridge.Rulebook { return &h.book }, func() { d.worker.Review() }, h.log)
 	if err != nil {
 		return err
 	}
-	h.runner = h.runner.With(policies(force, without)) // what is said about a run is what it gets
-	h.book = rulebook(force, h.runner)
-	book := func() bridge.Rulebook { return h.book }
-	if d.gate, err = bridge.NewGate(book, d.journal, d.outbox); err != nil {
+	d.book = grants.Book
+	if d.gate, err = bridge.NewGate(d.book, d.journal, d.outbox); err != nil {
 		return err
 	}
 	d.worker, err = bridge.NewWorker(bridge.WorkerConfig{
-		Book: book, Journal: d.journal, Delegate: h.runner, Outbox: d.outbox, Secrets: h.secrets, Aliases: h.aliases, Parallel: 1, Log: h.log,
+		Book: d.book, Journal: d.journal, Delegate: h.runner, Outbox: d.outbox, Secrets: h.secrets, Aliases: h.aliases, Parallel: 1, Log: h.log,
 	})
 	return err
 }

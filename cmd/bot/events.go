@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,7 @@ func (e *eventsCmd) Run(ctx context.Context, p *process, c *cli) error {
 			}
 			continue
 		}
-		p.print("%s  %s  %s", event.At.Format(time.DateTime), event.Job, summary(event))
+		p.print("%s  %s  %s", event.At.Format(time.DateTime), cmp.Or(event.Job, noJob), summary(event))
 	}
 	return nil
 }
@@ -79,6 +80,9 @@ func newest(ctx context.Context, state, job string, limit int) ([]ask.Event, err
 	}
 }
 
+// noJob stands where an event belongs to no question.
+const noJob = "-                         " // as wide as an id
+
 // shown is how much of a text a line of the log shows.
 const shown = 80
 
@@ -100,6 +104,14 @@ func summary(e ask.Event) string {
 	case ask.EventOutcome:
 		if o, ok := data[ask.Ended](e); ok {
 			return fmt.Sprintf("%s: %s", o.Outcome.Kind, firstLine(o.Outcome.Text))
+		}
+	case ask.EventGranted:
+		if g, ok := data[tiers.Grant](e); ok {
+			return fmt.Sprintf("granted %d: %s, until %s", g.ID, given(g), utc(g.Until))
+		}
+	case ask.EventRevoked:
+		if g, ok := data[tiers.Grant](e); ok {
+			return fmt.Sprintf("revoked %d: %s", g.ID, given(g))
 		}
 	case ask.EventUndeliverable:
 		if u, ok := data[ask.Undeliverable](e); ok {

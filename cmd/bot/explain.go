@@ -19,18 +19,21 @@ type explainCmd struct {
 }
 
 type explanation struct {
-	tiers.Explanation
-	Choice     ask.Choice `json:"choice"`
-	Policy     string     `json:"policy_line,omitempty"`
-	PolicyHash string     `json:"policy_hash,omitempty"`
-	Text       string     `json:"text,omitempty"`
-	Argv       []string   `json:"argv,omitempty"`
-	Env        []string   `json:"env,omitempty"` // names
-	Refused    string     `json:"refused,omitempty"`
+	tiers.Explanation                // by the files
+	InForce           tiers.Decision `json:"in_force"`          // as a bot that serves from the state folder decides
+	Waiting           []string       `json:"waiting,omitempty"` // for consent
+	Choice            ask.Choice     `json:"choice"`            // this and what follows is of what is in force
+	Policy            string         `json:"policy_line,omitempty"`
+	PolicyHash        string         `json:"policy_hash,omitempty"`
+	Text              string         `json:"text,omitempty"`
+	Argv              []string       `json:"argv,omitempty"`
+	Env               []string       `json:"env,omitempty"` // names
+	Refused           string         `json:"refused,omitempty"`
 }
 
-// Run decides offline, exactly as the gate would by these files, and shows what
-// it was weighed against and what would run.
+// Run decides offline, by the files and as a bot that serves from the state folder
+// does by now, and shows what the files were weighed by and what would run.
+// Guarded by tests/journeys TestWhatWaitsIsExplained.
 func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err := e.check(); err != nil {
 		return err
@@ -47,8 +50,10 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 		return err
 	}
 	who, where := e.ids(tiers.Owner)
-	x := explanation{Explanation: h.book.Rules.Explain(who, where, now)}
-	if x.Decision.Tier != tiers.None {
+	granted := peekGrants(ctx, p, h.state)
+	x := explanation{Explanation: h.book.Rules.With(granted...).Explain(who, where, now), Waiting: asServed(h, p)}
+	x.InForce = h.book.With(granted...).DecideAt(who, where, now)
+	if x.InForce.Tier != tiers.None {
 		if err := h.preview(ctx, &x); err != nil {
 			return err
 		}
@@ -60,9 +65,9 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	return nil
 }
 
-// preview fills in what a question of the decided tier would run.
+// preview fills in what a question of the tier in force would run.
 func (h *house) preview(ctx context.Context, x *explanation) error {
-	plan, err := h.runner.Plan(ctx, x.Decision.Tier, nil)
+	plan, err := h.runner.Plan(ctx, x.InForce.Tier, nil)
 	x.Choice = plan.Choice
 	var none *ask.NoRunnerError
 	var refused *policy.RefusedError
@@ -74,7 +79,7 @@ func (h *house) preview(ctx context.Context, x *explanation) error {
 		return err
 	}
 	x.Policy, x.PolicyHash = plan.Policy.String(), plan.Policy.Hash()
-	if x.Text, err = guardrail.Policy(x.Decision.Tier, plan.Policy); err != nil {
+	if x.Text, err = guardrail.Policy(x.InForce.Tier, plan.Policy); err != nil {
 		return err
 	}
 	var shown runner.Preview
@@ -86,8 +91,11 @@ func (h *house) preview(ctx context.Context, x *explanation) error {
 }
 
 func (x explanation) print(p *process) {
-	d := x.Decision
+	d := x.InForce
 	p.print("tier: %s", d.Tier)
+	if x.Decision.Tier != d.Tier {
+		p.print("by these files: %s; in force: %s, until bot accept-gains", x.Decision.Tier, d.Tier)
+	}
 	p.print("why: %s", d.Why)
 	p.print("rule: %s", orNone(d.Rule))
 	if d.Cap != "" {
@@ -124,7 +132,11 @@ func audience(t tiers.Tier) string {
 // weighed prints every rule that has to do with the person or the place, and
 // what would bring them to the next tier.
 func (x explanation) weighed(p *process) {
-	p.print("weighed:")
+	if len(x.Waiting) == 0 {
+		p.print("weighed:")
+	} else {
+		p.print("weighed, by these files:")
+	}
 	for _, f := range x.Findings {
 		mark := "lost"
 		if f.Won {
@@ -143,5 +155,23 @@ func (x explanation) weighed(p *process) {
 		for _, way := range x.Ways {
 			p.print("  - %s", way)
 		}
+	}
+	printWaiting(p, x.Waiting)
+}
+
+// mostShown is how many gains a command lists.
+const mostShown = 10
+
+// printWaiting lists what the files say and no bot goes by yet.
+func printWaiting(p *process, gains []string) {
+	if len(gains) == 0 {
+		return
+	}
+	p.print("in these files, and not in force until bot accept-gains:")
+	for _, gain := range gains[:min(len(gains), mostShown)] {
+		p.print("  - %s", gain)
+	}
+	if more := len(gains) - mostShown; more > 0 {
+		p.print("  - and %d more, which bot check --json lists", more)
 	}
 }

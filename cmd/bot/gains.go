@@ -32,12 +32,14 @@ type standing struct {
 	Under   []manifests.Texts `json:"under"`
 	Names   []string          `json:"names"`   // runners that the texts may name
 	Runners map[string]string `json:"runners"` // hashes of the runner files that are used
+	Outlets map[string]string `json:"outlets"` // of the configuration that are used; nil: that was not looked at
 }
 
 // accepted is what the operator has consented to.
 type accepted struct {
 	Tiers   string            `json:"tiers"`
-	Runners map[string]string `json:"runners"`
+	Runners map[string]string `json:"runners,omitempty"`
+	Outlets map[string]string `json:"outlets,omitempty"`
 	At      time.Time         `json:"at"`
 }
 
@@ -65,18 +67,26 @@ func (c consent) accepted() accepted {
 }
 
 // keep stores what a serving bot goes by. A consent is used up by it: going back
-// to a state that was once accepted needs another one.
-// Guarded by tests/journeys TestT13AConsentIsForOneChange.
+// to a state that was once accepted needs another one. What it says of runner
+// files and outlets, which count from the next start, is kept with the rest; what
+// it says of tier files waits for the very state of them. The maps of s take in
+// what is kept.
+// Guarded by tests/journeys TestT13AConsentIsForOneChange and
+// TestT13AConsentToARunnerFileOutlastsChangesOfTheTiers.
 func (c consent) keep(s standing) error {
 	yes := c.accepted()
-	used := len(s.Under) == 1 && yes.Tiers == s.Under[0].Hash()
-	if used {
-		maps.Copy(s.Runners, yes.Runners)
-	}
-	if err := writeJSON(c.dir, standingFile, s); err != nil || !used {
+	maps.Copy(s.Runners, yes.Runners)
+	maps.Copy(s.Outlets, yes.Outlets)
+	err := writeJSON(c.dir, standingFile, s)
+	switch {
+	case err != nil:
 		return err
+	case len(s.Under) == 1 && yes.Tiers == s.Under[0].Hash():
+		return os.Remove(filepath.Join(c.dir, acceptedFile))
+	case yes.Runners != nil || yes.Outlets != nil:
+		return c.accept(accepted{Tiers: yes.Tiers, At: yes.At})
 	}
-	return os.Remove(filepath.Join(c.dir, acceptedFile))
+	return nil
 }
 
 func (c consent) accept(a accepted) error { return writeJSON(c.dir, acceptedFile, a) }
@@ -101,7 +111,7 @@ func (c consent) earlier(set *manifests.Set) ([]*manifests.Set, standing, error)
 		return under, s, nil
 	}
 	if c.accepted().Tiers == set.Texts().Hash() {
-		return nil, standing{Runners: s.Runners}, nil
+		return nil, standing{Runners: s.Runners, Outlets: s.Outlets}, nil
 	}
 	return nil, s, bad("what was accepted before cannot be read in %s (%w); after reading the manifests, consent to all that they give: bot accept-gains", c.dir, err)
 }
@@ -130,17 +140,17 @@ func runnerGains(names []string) (gains []string) {
 	return gains
 }
 
-// waiting lists what of the manifests waits for consent.
-func (c consent) waiting(set *manifests.Set) ([]string, error) {
-	under, s, err := c.earlier(set)
+// waiting lists what of the manifests and the configuration waits for consent.
+func (c consent) waiting(h *house) ([]string, error) {
+	under, s, err := c.earlier(h.set)
 	if err != nil {
 		return nil, err
 	}
 	gains := []string{}
-	if c.accepted().Tiers != set.Texts().Hash() {
-		gains = append(gains, manifests.Gained(under, set)...)
+	if c.accepted().Tiers != h.set.Texts().Hash() {
+		gains = append(gains, manifests.Gained(under, h.set)...)
 	}
-	return append(gains, runnerGains(c.withheld(set, s))...), nil
+	return slices.Concat(gains, runnerGains(c.withheld(h.set, s)), outletGains(h.closed)), nil
 }
 
 // inForce bounds the manifests by what was accepted, for a command that does not
@@ -162,6 +172,30 @@ func (c consent) inForce(set *manifests.Set, log *slog.Logger) (f manifests.Forc
 		under = nil
 	}
 	return manifests.InForce(set, under...), without, nil
+}
+
+// goByConsent puts what is in force in the place of what the files say.
+func (h *house) goByConsent(log *slog.Logger) error {
+	force, without, err := consentIn(h.state).inForce(h.set, log)
+	if err != nil {
+		return err
+	}
+	h.runner = h.runner.With(policies(force, without))
+	h.book = rulebook(force, h.runner)
+	return nil
+}
+
+// asServed is goByConsent for a command that only looks. It gives what waits, and
+// stores nothing.
+func asServed(h *house, p *process) []string {
+	waiting, err := consentIn(h.state).waiting(h)
+	if err == nil {
+		err = h.goByConsent(slog.New(slog.DiscardHandler))
+	}
+	if err != nil {
+		p.note("warning: %s; what the files say is shown, and no bot serves by it", err)
+	}
+	return waiting
 }
 
 func sayWaiting(gains []string) string {

@@ -25,6 +25,9 @@ func (g *guardrailCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
+	if waiting := asServed(h, p); len(waiting) > 0 {
+		p.note("warning: %s", sayWaiting(waiting))
+	}
 	if g.For == "core" {
 		return h.printDelegation(ctx, p, c, tier)
 	}

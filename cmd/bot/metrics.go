@@ -11,8 +11,9 @@ import (
 	"parlour/runner/probe"
 )
 
-// metrics makes the bot's metrics and the handler that shows them.
-func metrics() (*bridge.Metrics, *escapes, *reloads, http.Handler, error) {
+// metrics makes the bot's metrics and the handler that shows them. Grants says how
+// many hold.
+func metrics(grants func() float64) (*bridge.Metrics, *escapes, *reloads, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	if err := registry.Register(collectors.NewGoCollector()); err != nil {
 		return nil, nil, nil, nil, err
@@ -22,7 +23,8 @@ func metrics() (*bridge.Metrics, *escapes, *reloads, http.Handler, error) {
 		return nil, nil, nil, nil, err
 	}
 	read := newReloads()
-	for _, c := range []prometheus.Collector{read.looks, read.waiting} {
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "parlour_grants", Help: "Grants that hold."}, grants)
+	for _, c := range []prometheus.Collector{read.looks, read.waiting, held} {
 		if err := registry.Register(c); err != nil {
 			return nil, nil, nil, nil, err
 		}

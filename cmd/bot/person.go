@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 
+	"parlour/bridge"
 	"parlour/manifests"
 	"parlour/tiers"
 )
@@ -12,17 +13,19 @@ type personFlags struct {
 	Platform  string `required:"" enum:"discord,slack" help:"discord or slack."`
 	Workspace string `placeholder:"ID" help:"Discord guild or Slack workspace; leave it out for a direct message on Discord."`
 	Channel   string `required:"" placeholder:"ID" help:"Channel, thread or direct message."`
-	Parent    string `placeholder:"ID" help:"The channel that a thread belongs to."`
+	Parent    string `placeholder:"ID" help:"The channel that a thread belongs to; the channel itself where it is no thread."`
 	User      string `required:"" placeholder:"ID" help:"The person's user id."`
 	Direct    bool   `help:"The channel is a direct message."`
 	Bot       bool   `help:"The sender is a bot."`
 	External  bool   `help:"The sender belongs to another organisation."`
 
-	Category   string   `placeholder:"ID" help:"The Discord category that the channel, or the thread's channel, is in."`
-	Role       []string `placeholder:"ID" help:"A Discord role that they hold in the guild; more by repeating the flag."`
-	Group      []string `placeholder:"ID" help:"A Slack user group that they are in; more by repeating the flag."`
-	Restricted bool     `help:"The sender has a guest account of the Slack workspace."`
-	Member     bool     `default:"true" negatable:"" help:"The sender is a member of the guild or workspace."`
+	Category      string   `placeholder:"ID" help:"The Discord category that the channel, or the thread's channel, is in."`
+	Role          []string `placeholder:"ID" help:"A Discord role that they hold in the guild; more by repeating the flag."`
+	Group         []string `placeholder:"ID" help:"A Slack user group that they are in; more by repeating the flag."`
+	GroupsUnknown bool     `help:"Slack did not tell in which user groups they are."`
+
+	Restricted bool `help:"The sender has a guest account of the Slack workspace."`
+	Member     bool `default:"true" negatable:"" help:"The sender is a member of the guild or workspace."`
 }
 
 // check refuses what cannot be ids: a name would be decided on as if it were
@@ -40,8 +43,10 @@ func (f personFlags) check() error {
 		}
 	}
 	switch {
-	case platform == tiers.Discord && len(f.Group) > 0:
-		return bad("--group is of Slack; on Discord say --role")
+	case platform == tiers.Discord && (len(f.Group) > 0 || f.GroupsUnknown):
+		return bad("--group and --groups-unknown are of Slack; on Discord say --role")
+	case len(f.Group) > 0 && f.GroupsUnknown:
+		return bad("--group and --groups-unknown exclude each other")
 	case platform == tiers.Slack && (len(f.Role) > 0 || f.Category != ""):
 		return bad("--role and --category are of Discord; on Slack say --group")
 	case platform == tiers.Slack && f.Workspace == "":
@@ -61,6 +66,7 @@ func (f personFlags) ids(most tiers.Tier) (tiers.Identity, tiers.Place) {
 	who := tiers.Identity{
 		Platform: platform, Workspace: f.Workspace, User: f.User, Kind: kind, External: f.External, Restricted: f.Restricted,
 		Member: f.Member && !f.External && f.Workspace != "", Roles: f.Role, Groups: f.Group,
+		GroupsKnown: platform == tiers.Slack && !f.GroupsUnknown,
 	}
 	return who, tiers.Place{
 		Platform: platform, Workspace: f.Workspace, Channel: f.Channel, Parent: f.Parent, Category: f.Category,
@@ -68,15 +74,21 @@ func (f personFlags) ids(most tiers.Tier) (tiers.Identity, tiers.Place) {
 	}
 }
 
-// uncategorised lowers a place of which no category was told to the least that a
-// limit on a category of its guild allows: it may be in that one.
-// Guarded by tests/journeys TestAGatewayThatTellsNoCategoryGetsLess.
-func uncategorised(rules tiers.Rules, where tiers.Place) tiers.Tier {
-	most := where.Most
-	for _, limit := range rules.Caps() {
-		here := limit.Platform == where.Platform && limit.Workspace == where.Workspace
-		if here && where.Category == "" && len(limit.Categories) > 0 {
-			most = min(most, limit.Tier)
+// untold gives the most that a place allows of which a gateway does not tell all: it
+// may be in any category of its guild, and a thread of any channel. A gateway says
+// that a channel is no thread by naming it as its own parent. On Slack a thread has
+// the id of its channel.
+// Guarded by tests/journeys TestAGatewayThatTellsNoCategoryGetsLess,
+// TestAGatewayThatTellsNoParentGetsLess and
+// TestAGatewayGetsNoMoreWhereALimitIsGoneWithoutConsent.
+func untold(book bridge.Rulebook, where tiers.Place) tiers.Tier {
+	most, thread := where.Most, where.Platform == tiers.Discord && where.Parent == ""
+	for _, rules := range append([]tiers.Rules{book.Rules}, book.Under...) {
+		for _, limit := range rules.Caps() {
+			here := limit.Platform == where.Platform && limit.Workspace == where.Workspace
+			if here && (where.Category == "" && len(limit.Categories) > 0 || thread && len(limit.Channels) > 0) {
+				most = min(most, limit.Tier)
+			}
 		}
 	}
 	return most

@@ -28,7 +28,8 @@ type reload struct {
 	force    manifests.Force
 	names    map[tiers.Tier]int // of the policies, see bridge.Rulebook
 	withheld []string           // runners whose files wait for consent
-	before   standing
+	held     []string           // what waits of the start: runner files, and of the configuration
+	agreed   standing           // what is kept beside the states of the tier files
 	metrics  *reloads
 	changed  func() // the book is another one
 }
@@ -42,7 +43,12 @@ func newReload(h *house, p *process, m *reloads) (*reload, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.before, r.withheld = before, r.consent.withheld(h.set, before)
+	r.withheld = r.consent.withheld(h.set, before)
+	r.agreed = r.agree(before)
+	r.held = append(runnerGains(r.withheld), outletGains(h.closed)...)
+	if _, served, _ := r.consent.standing(); !served {
+		p.note("the first start with the state folder %s: what the manifests and the configuration say is accepted", h.state)
+	}
 	var turn manifests.Turn
 	r.live, turn = manifests.NewLive(manifests.LiveConfig{
 		Allow: r.allow, Consented: func(hash string) bool { return r.consent.accepted().Tiers == hash },
@@ -52,10 +58,10 @@ func newReload(h *house, p *process, m *reloads) (*reload, error) {
 		return nil, fmt.Errorf("store what was accepted: %w", turn.Kept)
 	}
 	r.open(turn.Force)
-	if gains := append(turn.Gains, runnerGains(r.withheld)...); len(gains) > 0 {
+	if gains := slices.Concat(turn.Gains, r.held); len(gains) > 0 {
 		p.note("warning: %s; until then what was accepted before stays in force", sayWaiting(gains))
 	}
-	m.waiting.Set(float64(len(turn.Gains) + len(r.withheld)))
+	m.waiting.Set(float64(len(turn.Gains) + len(r.held)))
 	return r, nil
 }
 
@@ -72,21 +78,35 @@ func (r *reload) allow(set *manifests.Set) error {
 
 // keep stores what the next state and the next start are bounded by.
 func (r *reload) keep(under []manifests.Texts) error {
-	s := standing{Under: under, Runners: map[string]string{}}
+	r.agreed.Under = under
+	return r.consent.keep(r.agreed)
+}
+
+// agree gives to what the operator has consented of that which is read at a start
+// only: what is used, and what stays accepted of that which waits.
+func (r *reload) agree(before standing) standing {
+	s := standing{Runners: map[string]string{}, Outlets: map[string]string{}}
 	for name, hash := range r.h.set.RunnerFiles() {
 		s.Names = append(s.Names, name)
 		if slices.Contains(r.withheld, name) {
-			hash = r.before.Runners[name]
+			hash = before.Runners[name]
 		}
 		s.Runners[name] = hash
 	}
-	for _, name := range r.before.Names {
+	for _, name := range before.Names {
 		if !slices.Contains(s.Names, name) {
 			s.Names = append(s.Names, name)
 		}
 	}
 	slices.Sort(s.Names)
-	return r.consent.keep(s)
+	for name, to := range r.h.cfg.outlets() {
+		if _, waits := r.h.closed[name]; !waits {
+			s.Outlets[name] = to
+		} else if was, known := before.Outlets[name]; known {
+			s.Outlets[name] = was
+		}
+	}
+	return s
 }
 
 // open makes what is in force the book, as one value: rules, bounds, and the
@@ -115,7 +135,7 @@ func (r *reload) open(f manifests.Force) {
 // turned takes over a new state of the files.
 func (r *reload) turned(t manifests.Turn) {
 	log := r.h.log
-	defer func() { r.metrics.show(t.Err != nil, len(t.Gains)+len(r.withheld)) }() // once it is so
+	defer func() { r.metrics.show(t.Err != nil, len(t.Gains)+len(r.held)) }() // once it is so
 	if t.Err != nil {
 		log.Error("the manifests are refused; the last good ones stay in force", "why", sayRefused(t.Err))
 		return
@@ -128,6 +148,9 @@ func (r *reload) turned(t manifests.Turn) {
 	}
 	for _, gain := range t.Gains {
 		log.Warn("a gain waits for consent: bot accept-gains", "what", gain)
+	}
+	if t.Folded {
+		log.Warn("so many states of the manifests wait for consent that they are held as one, which may give somebody less than each: bot accept-gains")
 	}
 	if t.Kept != nil {
 		log.Error("store what was accepted; it is tried again", "err", t.Kept)
@@ -177,7 +200,7 @@ func (r *reload) String() string {
 	if s.Refused != nil {
 		text = "last good of " + s.Good.UTC().Format(time.RFC3339) + "; refused: " + sayRefused(s.Refused)
 	}
-	if gains := append(s.Waiting, runnerGains(r.withheld)...); len(gains) > 0 {
+	if gains := slices.Concat(s.Waiting, r.held); len(gains) > 0 {
 		text += "; " + sayWaiting(gains)
 	}
 	return text

@@ -81,6 +81,9 @@ type cli struct {
 	Tiers       tiersCmd       `cmd:"" help:"List who is in which tier, by which rule."`
 	Diff        diffCmd        `cmd:"" help:"Say who gains and who loses what between two folders of manifests."`
 	Schema      schemaCmd      `cmd:"" help:"Print the JSON Schema of tier files, for an editor."`
+	Grant       grantCmd       `cmd:"" help:"Give one person a tier for a time."`
+	Grants      grantsCmd      `cmd:"" help:"List who was given a tier for a time."`
+	Revoke      revokeCmd      `cmd:"" help:"Take grants back, by their numbers or by the person."`
 	Events      eventsCmd      `cmd:"" help:"Print what happened, from the journal."`
 }
 

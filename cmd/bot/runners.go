@@ -67,6 +67,9 @@ func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
+	if waiting := asServed(h, p); len(waiting) > 0 {
+		p.note("warning: %s", sayWaiting(waiting))
+	}
 	if cmd.Invocation {
 		return h.invocations(ctx, p, c)
 	}

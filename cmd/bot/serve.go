@@ -48,7 +48,7 @@ func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
 	}
 	switch {
 	case len(on) == 0:
-		return bad("no chat platform is configured: nothing to serve")
+		return bad("no chat platform is configured and may be used: nothing to serve")
 	case h.book.Rules.Count(tiers.Owner) == 0:
 		return bad("tiers/owner.yaml names nobody: a chat is not served without an owner; add your own user id")
 	}
@@ -90,11 +90,15 @@ func (h *house) warm(ctx context.Context, by bridge.Delegate) {
 const spares = 2
 
 // platforms says which chat platforms are on, and why the others are off.
+// Guarded by tests/journeys TestT13AChangedAddressOfAPlatformWaits.
 func (h *house) platforms() (on []tiers.Platform, off []string) {
 	t := h.cfg.tokens
-	if t.discord.Empty() {
+	switch {
+	case t.discord.Empty():
 		off = append(off, "discord: off (no token: "+where(h.cfg.Discord.Token)+")")
-	} else {
+	case h.closed[outletOfChat(tiers.Discord)] != "":
+		off = append(off, "discord: off until you consent (bot accept-gains): "+h.closed[outletOfChat(tiers.Discord)])
+	default:
 		on = append(on, tiers.Discord)
 	}
 	switch {
@@ -102,6 +106,8 @@ func (h *house) platforms() (on []tiers.Platform, off []string) {
 		off = append(off, "slack: off (no app token: "+where(h.cfg.Slack.AppToken)+")")
 	case t.slackBot.Empty():
 		off = append(off, "slack: off (no bot token: "+where(h.cfg.Slack.BotToken)+")")
+	case h.closed[outletOfChat(tiers.Slack)] != "":
+		off = append(off, "slack: off until you consent (bot accept-gains): "+h.closed[outletOfChat(tiers.Slack)])
 	default:
 		on = append(on, tiers.Slack)
 	}
@@ -120,7 +126,8 @@ func where(ref manifests.Ref) string {
 // fails or ctx ends.
 func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []tiers.Platform, parallel int) error {
 	senders := bridge.Senders{}
-	counted, probed, read, shown, err := metrics()
+	var grants *bridge.Granting
+	counted, probed, read, shown, err := metrics(func() float64 { return float64(grants.Holding()) })
 	if err != nil {
 		return err
 	}
@@ -132,14 +139,17 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	if err != nil {
 		return err
 	}
-	book := func() bridge.Rulebook { return *rules.book.Load() }
+	if grants, err = granting(ctx, j, rules.book.Load, func() { rules.changed() }, h.log); err != nil {
+		return err
+	}
+	book := grants.Book
 	gate, err := bridge.NewGate(book, j, outbox)
 	if err != nil {
 		return err
 	}
 	adapters := map[tiers.Platform]adapter{}
 	for _, platform := range on {
-		a, err := h.connect(platform, gate)
+		a, err := h.connect(platform, gate, func(workspace string) []string { return book().Groups(workspace) })
 		if err != nil {
 			return badInput{err}
 		}
@@ -174,7 +184,7 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	})
 	group.Go(aside(h.log, "make sandboxes in advance", func() { h.warm(ctx, book().Delegate) }))
 	group.Go(aside(h.log, "escape battery", func() { h.proofs.prove(ctx, p, probed) }))
-	p.note("serving %s; tiers: %d rules", platformNames(on), h.rules())
+	p.note("starting %s; tiers: %d rules", platformNames(on), h.rules())
 	return group.Wait()
 }
 
@@ -194,10 +204,12 @@ func platformNames(on []tiers.Platform) string {
 	return strings.Join(words, " and ")
 }
 
-func (h *house) connect(platform tiers.Platform, gate *bridge.Gate) (adapter, error) {
+// connect makes the adapter of a platform. groups gives the user groups that have
+// a meaning at the time.
+func (h *house) connect(platform tiers.Platform, gate *bridge.Gate, groups func(workspace string) []string) (adapter, error) {
 	if platform == tiers.Slack {
 		return slack.New(slack.Config{
-			AppToken: h.cfg.tokens.slackApp, BotToken: h.cfg.tokens.slackBot, API: h.cfg.Slack.API,
+			AppToken: h.cfg.tokens.slackApp, BotToken: h.cfg.tokens.slackBot, API: h.cfg.Slack.API, Groups: groups,
 		}, gate, h.log)
 	}
 	return discord.New(discord.Config{Token: h.cfg.tokens.discord, API: h.cfg.Discord.API, Redact: h.secrets}, gate, h.log)

@@ -33,6 +33,7 @@ type house struct {
 	temp    string // absolute path of the temporary folder
 	engine  *sandbox.Engine
 	proofs  *proofs
+	closed  map[string]string // outlets that wait for consent
 	log     *slog.Logger
 }
 
@@ -60,6 +61,7 @@ func (p *process) open(c *cli) (*house, error) {
 	if h.secrets, err = secret.NewRedactor(cfg.secrets()...); err != nil {
 		return nil, bad("configuration: %w", err)
 	}
+	h.closed = consentIn(h.state).closed(set, cfg.outlets())
 	if h.runner, err = p.runner(h); err != nil {
 		return nil, err
 	}
@@ -88,6 +90,7 @@ func (p *process) runner(h *house) (*runner.Runner, error) {
 		Prefer:   p.preference(h),
 		Finder:   runner.NewFinder(p.env["PATH"], p.env["HOME"], os.Getuid()),
 		Models:   h.cfg.upstreams(),
+		Shut:     shut(h.closed),
 		Env:      p.env,
 		Self:     self,
 		Handbook: handbook.Handbook(),

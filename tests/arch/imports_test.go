@@ -26,7 +26,7 @@ func mayImport() map[string][]string {
 		"runner/probe":         {"runner", "runner/policy", "runner/sandbox", "runner/broker", "runner/probe/mock"},
 		"runner/probe/mock":    {},
 		"runner":               {"bridge/ask", "runner/policy", "runner/spec", "runner/sandbox", "runner/broker", "runner/docs"},
-		"bridge/journal":       {"bridge/ask"},
+		"bridge/journal":       {"bridge/ask", "tiers"},
 		"bridge":               {"tiers", "bridge/ask", "runner/policy", "guardrail", "bridge/journal"},
 		"bridge/discord":       adapter,
 		"bridge/slack":         adapter,

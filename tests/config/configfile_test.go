@@ -25,7 +25,7 @@ func loadConfig(file string) (manifests.Config, error) {
 }
 
 func TestEveryBadConfigHasExactlyItsFaults(t *testing.T) {
-	for _, name := range cases(t, "badconfig") {
+	for _, name := range named(t, "badconfig") {
 		if filepath.Ext(name) != ".yaml" {
 			continue
 		}

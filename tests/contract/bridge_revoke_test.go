@@ -39,16 +39,23 @@ func listing(users map[string]tiers.Tier) bridge.Rulebook {
 type revoking struct {
 	*bot
 	*shelf
-	worker *bridge.Worker
-	starts chan context.Context // of each run, as it begins
-	ends   chan ask.Result      // what the next run gives, unless it is interrupted
+	rulebook func() bridge.Rulebook // that of the shelf, or more
+	worker   *bridge.Worker
+	starts   chan context.Context // of each run, as it begins
+	ends     chan ask.Result      // what the next run gives, unless it is interrupted
 }
 
 func openRevoking(t *testing.T, users map[string]tiers.Tier) *revoking {
 	t.Helper()
+	return openRevokingIn(t, t.TempDir(), users)
+}
+
+func openRevokingIn(t *testing.T, dir string, users map[string]tiers.Tier) *revoking {
+	t.Helper()
 	r := &revoking{shelf: &shelf{}, starts: make(chan context.Context, 10), ends: make(chan ask.Result, 10)}
 	r.put(listing(users))
-	r.bot = openBot(t, t.TempDir(), &delegate{plan: planned, run: func(ctx context.Context, _ ask.Prompt) ask.Result {
+	r.rulebook = r.shelf.rulebook
+	r.bot = openBot(t, dir, &delegate{plan: planned, run: func(ctx context.Context, _ ask.Prompt) ask.Result {
 		r.starts <- ctx
 		select {
 		case result := <-r.ends:
@@ -142,13 +149,16 @@ func TestT24ARunningQuestionOfWhomWasRevokedIsInterrupted(t *testing.T) {
 // A right can end by itself; nobody says that the rulebook has changed then.
 func TestT24ARightThatEndsByItselfInterruptsTheRun(t *testing.T) {
 	r := openRevoking(t, nil)
-	rules := tiers.NewRules([]tiers.Rule{{
-		Tier: tiers.Guest, Platform: tiers.Discord, Users: []string{"guest"}, Until: time.Now().Add(2 * time.Second), Origin: "guest.yaml:3",
-	}}, nil)
-	r.put(book(rules)())
+	lasting := func(d time.Duration) bridge.Rulebook {
+		return book(tiers.NewRules([]tiers.Rule{{
+			Tier: tiers.Guest, Platform: tiers.Discord, Users: []string{"guest"}, Until: time.Now().Add(d), Origin: "guest.yaml:3",
+		}}, nil))()
+	}
+	r.put(lasting(time.Hour))
 	r.serve()
 	r.accept(message("1", "guest", "why?"))
 	running := r.begun()
+	r.put(lasting(300 * time.Millisecond))
 	r.interrupted(running)
 	require.Equal(t, ask.NotAllowed, r.next().Outcome.Cause)
 }

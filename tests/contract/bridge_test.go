@@ -73,6 +73,7 @@ type bot struct {
 	gate     *bridge.Gate
 	mail     *mailbox
 	delegate *delegate
+	out      *bridge.Outbox // nil: gate and worker have their own
 	stop     func()
 }
 
@@ -101,6 +102,9 @@ func openBot(t *testing.T, dir string, d *delegate) *bot {
 }
 
 func (b *bot) outbox() *bridge.Outbox {
+	if b.out != nil {
+		return b.out
+	}
 	o, err := bridge.NewOutbox(b.journal, b.mail, nil, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	require.NoError(b.t, err)
 	return o

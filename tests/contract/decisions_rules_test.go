@@ -26,66 +26,92 @@ var (
 	someMoments    = []time.Time{{}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), someEnds[1], time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 )
 
-func some[T any](t *rapid.T, of []T, name string) []T {
-	return rapid.SliceOfN(rapid.SampledFrom(of), 0, 2).Draw(t, name)
+// chance gives a number below n, each as often as the others: rapid's own numbers
+// are mostly small, and rules made of them meet nobody.
+func chance(t *rapid.T, n int, name string) (k int) {
+	for _, one := range rapid.SliceOfN(rapid.Bool(), 6, 6).Draw(t, name) {
+		k *= 2
+		if one {
+			k++
+		}
+	}
+	return k * n / 64
+}
+
+// oneOf gives each with the same chance.
+func oneOf[T any](t *rapid.T, name string, of ...T) T { return of[chance(t, len(of), name)] }
+
+func some[T any](t *rapid.T, of []T, name string) (out []T) {
+	for range chance(t, 4, name) {
+		out = append(out, oneOf(t, name, of...))
+	}
+	return out
 }
 
 // maybe gives a list that is absent, empty or not.
 func maybe(t *rapid.T, of []string, name string) []string {
-	if rapid.Bool().Draw(t, name+" is absent") {
+	if chance(t, 4, name+" is absent") < 3 {
 		return nil
 	}
 	return append([]string{}, some(t, of, name)...)
 }
 
+// mostly gives the first, so that what is drawn meets, and seldom another.
+func mostly[T any](t *rapid.T, name string, first T, others ...T) T {
+	if chance(t, 32, name) < 31 {
+		return first
+	}
+	return oneOf(t, "another "+name, others...)
+}
+
 func anyRule(t *rapid.T) tiers.Rule {
 	return tiers.Rule{
-		Tier:      rapid.SampledFrom([]tiers.Tier{tiers.None, tiers.Guest, tiers.Team, tiers.Owner}).Draw(t, "tier"),
-		Platform:  rapid.SampledFrom([]tiers.Platform{tiers.Discord, tiers.Slack, ""}).Draw(t, "platform"),
-		Workspace: rapid.SampledFrom(append([]string{""}, someGuilds...)).Draw(t, "workspace"),
+		Tier:      oneOf(t, "tier", tiers.Guest, tiers.Team, tiers.Owner, tiers.None),
+		Platform:  mostly(t, "platform", tiers.Discord, tiers.Slack, ""),
+		Workspace: mostly(t, "workspace", someGuilds[0], someGuilds[1], ""),
 		Channels:  maybe(t, someChannels, "channels"), Categories: maybe(t, someCategories, "categories"),
 		Users: some(t, append([]string{""}, someUsers...), "users"), Roles: some(t, append([]string{""}, someRoles...), "roles"),
-		Groups: some(t, someRoles, "groups"), Anyone: rapid.Bool().Draw(t, "anyone"), External: rapid.Bool().Draw(t, "external"),
-		Until: rapid.SampledFrom(someEnds).Draw(t, "until"), Origin: fmt.Sprintf("x:%d", rapid.Int().Draw(t, "line")),
+		Groups: some(t, someRoles, "groups"), Anyone: oneOf(t, "anyone", false, true), External: oneOf(t, "external", false, true),
+		Until: mostly(t, "until", time.Time{}, someEnds...), Origin: fmt.Sprintf("x:%d", rapid.Int().Draw(t, "line")),
 	}
 }
 
 func anyCap(t *rapid.T) tiers.Cap {
-	ranks := []tiers.Tier{tiers.None, tiers.Guest, tiers.Team, tiers.Owner}
 	return tiers.Cap{
-		Tier: rapid.SampledFrom(ranks).Draw(t, "cap"), Platform: tiers.Discord, Workspace: rapid.SampledFrom(someGuilds).Draw(t, "workspace"),
-		Channels: maybe(t, someChannels, "channels"), Categories: maybe(t, someCategories, "categories"),
-		Audience: rapid.SampledFrom(ranks).Draw(t, "audience"), Origin: "cap",
+		Tier: oneOf(t, "cap", tiers.None, tiers.Guest, tiers.Team, tiers.Owner), Platform: mostly(t, "platform", tiers.Discord, tiers.Slack, ""),
+		Workspace: mostly(t, "workspace", someGuilds[0], someGuilds[1], ""),
+		Channels:  maybe(t, someChannels, "channels"), Categories: maybe(t, someCategories, "categories"),
+		Audience: oneOf(t, "audience", tiers.None, tiers.Guest, tiers.Team, tiers.Owner), Origin: "cap",
 	}
 }
 
 func anyBlock(t *rapid.T) tiers.Block {
 	return tiers.Block{
-		Platform:  rapid.SampledFrom([]tiers.Platform{tiers.Discord, tiers.Slack}).Draw(t, "platform"),
-		Workspace: rapid.SampledFrom(append([]string{""}, someGuilds...)).Draw(t, "workspace"),
-		Users:     some(t, someUsers, "users"), Roles: some(t, someRoles, "roles"), Origin: "block",
+		Platform: mostly(t, "platform", tiers.Discord, tiers.Slack, ""), Workspace: oneOf(t, "workspace", someGuilds[0], someGuilds[1], ""),
+		Users: some(t, someUsers, "users"), Roles: some(t, someRoles, "roles"), Groups: some(t, someRoles, "groups"), Origin: "block",
 	}
 }
 
 func anybody(t *rapid.T) tiers.Identity {
 	return tiers.Identity{
-		Platform:  rapid.SampledFrom([]tiers.Platform{tiers.Discord, tiers.Slack, ""}).Draw(t, "platform"),
-		Workspace: rapid.SampledFrom(append([]string{""}, someGuilds...)).Draw(t, "home"),
-		User:      rapid.SampledFrom(append([]string{""}, someUsers...)).Draw(t, "user"),
-		Kind:      rapid.SampledFrom([]tiers.Kind{tiers.Person, tiers.Person, tiers.Person, tiers.Bot, tiers.UnknownKind, 99}).Draw(t, "kind"),
-		Member:    rapid.Bool().Draw(t, "member"), External: rapid.Bool().Draw(t, "external"), Restricted: rapid.Bool().Draw(t, "restricted"),
+		Platform:  mostly(t, "platform", tiers.Discord, tiers.Slack, ""),
+		Workspace: mostly(t, "home", someGuilds[0], someGuilds[1], ""),
+		User:      mostly(t, "user", oneOf(t, "somebody", someUsers...), ""),
+		Kind:      mostly(t, "kind", tiers.Person, tiers.Bot, tiers.UnknownKind, 99),
+		Member:    mostly(t, "member", true, false), External: mostly(t, "external", false, true), Restricted: mostly(t, "restricted", false, true),
 		Roles: some(t, append([]string{""}, someRoles...), "roles"), Groups: some(t, someRoles, "groups"),
+		GroupsKnown: mostly(t, "groups known", true, false),
 	}
 }
 
 func anywhere(t *rapid.T, who tiers.Identity) tiers.Place {
 	return tiers.Place{
-		Platform: who.Platform, Workspace: rapid.SampledFrom(append([]string{""}, someGuilds...)).Draw(t, "workspace"),
-		Channel:  rapid.SampledFrom(append([]string{""}, someChannels...)).Draw(t, "channel"),
-		Parent:   rapid.SampledFrom(append([]string{""}, someChannels...)).Draw(t, "parent"),
-		Category: rapid.SampledFrom(append([]string{""}, someCategories...)).Draw(t, "category"),
-		Direct:   rapid.Bool().Draw(t, "direct"),
-		Most:     rapid.SampledFrom([]tiers.Tier{tiers.Owner, tiers.Owner, tiers.Team, tiers.Guest, tiers.None, -1, 9}).Draw(t, "most"),
+		Platform: mostly(t, "place's platform", who.Platform, tiers.Slack, tiers.Discord), Workspace: mostly(t, "workspace", someGuilds[0], someGuilds[1], ""),
+		Channel:  mostly(t, "channel", oneOf(t, "a channel", someChannels...), ""),
+		Parent:   oneOf(t, "parent", append([]string{"", ""}, someChannels...)...),
+		Category: oneOf(t, "category", append([]string{""}, someCategories...)...),
+		Direct:   mostly(t, "direct", false, true),
+		Most:     mostly(t, "most", tiers.Owner, tiers.Team, tiers.Guest, tiers.None, -1, 9),
 	}
 }
 
@@ -97,16 +123,26 @@ type drawn struct {
 
 func draw(t *rapid.T) drawn {
 	return drawn{
-		rapid.SliceOfN(rapid.Custom(anyRule), 0, 6).Draw(t, "rules"), rapid.SliceOfN(rapid.Custom(anyCap), 0, 3).Draw(t, "caps"),
-		rapid.SliceOfN(rapid.Custom(anyBlock), 0, 2).Draw(t, "blocks"),
+		rapid.SliceOfN(rapid.Custom(anyRule), 0, 8).Draw(t, "rules"), rapid.SliceOfN(rapid.Custom(anyCap), 0, 3).Draw(t, "caps"),
+		rapid.SliceOfN(rapid.Custom(anyBlock), 0, 1).Draw(t, "blocks"),
 	}
 }
 
 func (d drawn) rulebook() tiers.Rules { return tiers.NewRules(d.rules, d.caps, d.blocks...) }
 
+// often checks a property of some hundreds of drawn worlds, so that each kind of
+// meeting happens.
+func often(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
+	for range 5 {
+		rapid.Check(t, property)
+	}
+}
+
 func TestARuleBelowChangesNobodyAbove(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	met := 0
+	often(t, func(t *rapid.T) {
 		d := draw(t)
 		who := anybody(t)
 		where, now := anywhere(t, who), rapid.SampledFrom(someMoments).Draw(t, "now")
@@ -114,41 +150,62 @@ func TestARuleBelowChangesNobodyAbove(t *testing.T) {
 		below := anyRule(t)
 		below.Tier = min(below.Tier, before.Person)
 		d.rules = append(d.rules, below)
-		if before.Person > tiers.None {
-			require.Equal(t, before, d.rulebook().Resolve(who, where, now))
+		if before.Person == tiers.None {
+			return
+		}
+		require.Equal(t, before, d.rulebook().Resolve(who, where, now))
+		if tiers.NewRules([]tiers.Rule{below}, nil).Resolve(who, where, now).Person > tiers.None {
+			met++
 		}
 	})
+	require.Positive(t, met, "the rule below names the person too")
 }
 
 func TestTakingADenialAwayNeverLowers(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	unblocked, unlimited := 0, 0
+	often(t, func(t *rapid.T) {
 		d := draw(t)
 		who := anybody(t)
 		where, now := anywhere(t, who), rapid.SampledFrom(someMoments).Draw(t, "now")
 		before := d.rulebook().Resolve(who, where, now).Tier
 		if len(d.blocks) > 0 {
 			d.blocks = d.blocks[1:]
-			require.GreaterOrEqual(t, d.rulebook().Resolve(who, where, now).Tier, before, "a block less")
+			after := d.rulebook().Resolve(who, where, now).Tier
+			require.GreaterOrEqual(t, after, before, "a block less")
+			if after > before {
+				unblocked++
+			}
+			before = after
 		}
 		if len(d.caps) > 0 {
 			d.caps = d.caps[1:]
-			require.GreaterOrEqual(t, d.rulebook().Resolve(who, where, now).Tier, before, "a limit less")
+			after := d.rulebook().Resolve(who, where, now).Tier
+			require.GreaterOrEqual(t, after, before, "a limit less")
+			if after > before {
+				unlimited++
+			}
 		}
 	})
+	require.Positive(t, unblocked, "a block made a difference")
+	require.Positive(t, unlimited, "a limit made a difference")
 }
 
 // Whatever comes in, a decision comes out, and none is more than what the ids
 // that are listed, the place and the kind of sender allow.
 func TestDecidingIsTotalAndBounded(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	came := map[string]int{}
+	often(t, func(t *rapid.T) {
 		d := draw(t)
 		who := anybody(t)
 		where, now := anywhere(t, who), rapid.SampledFrom(someMoments).Draw(t, "now")
 		rules := d.rulebook()
 		got := rules.Resolve(who, where, now)
 		require.NotEmpty(t, got.Why)
+		came[got.Tier.String()]++
+		came["blocked"] += min(1, len(got.Block))
+		came["limited"] += min(1, len(got.Cap))
 		require.Equal(t, got, rules.Explain(who, where, now).Decision)
 		require.LessOrEqual(t, got.Tier, got.Person)
 		require.LessOrEqual(t, got.Audience, max(tiers.None, where.Most))
@@ -165,20 +222,34 @@ func TestDecidingIsTotalAndBounded(t *testing.T) {
 		}
 		require.Equal(t, tiers.None, tiers.Rules{}.Resolve(who, where, now).Tier, "no rules, nobody")
 	})
+	for _, what := range []string{"none", "guest", "team", "owner", "blocked", "limited"} {
+		require.Positive(t, came[what], what)
+	}
 }
 
 // TestRolesAndGroupsNeverGiveOwner looks at owner rules by every part but a user
 // id: they give nothing at all.
 func TestRolesAndGroupsNeverGiveOwner(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	met := 0
+	often(t, func(t *rapid.T) {
 		d := draw(t)
 		for i := range d.rules {
 			d.rules[i].Users = nil
 		}
 		who := anybody(t)
-		require.Less(t, d.rulebook().Resolve(who, anywhere(t, who), time.Time{}).Tier, tiers.Owner)
+		where := anywhere(t, who)
+		require.Less(t, d.rulebook().Resolve(who, where, time.Time{}).Tier, tiers.Owner)
+		for i := range d.rules {
+			if d.rules[i].Tier == tiers.Owner {
+				d.rules[i].Tier = tiers.Team
+			}
+		}
+		if d.rulebook().Resolve(who, where, time.Time{}).Tier == tiers.Team {
+			met++
+		}
 	})
+	require.Positive(t, met, "a role or a group gives something")
 	who := tiers.Identity{
 		Platform: tiers.Discord, Workspace: someGuilds[0], User: someUsers[0], Kind: tiers.Person, Member: true, Roles: someRoles, Groups: someRoles,
 	}
@@ -303,7 +374,7 @@ func filesOf(entries map[string]entry) map[string]string {
 func TestEveryWideningIsAGain(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
-	n := 0
+	n, gained, lost := 0, 0, 0
 	load := func(t *rapid.T, entries map[string]entry) *manifests.Set {
 		n++
 		dir := filepath.Join(base, fmt.Sprint(n))
@@ -330,12 +401,16 @@ func TestEveryWideningIsAGain(t *testing.T) {
 		wider, narrower := compared(old.Rules(), now.Rules())
 		if wider != "" {
 			require.NotEmpty(t, changes.Gains(), wider)
+			gained++
 		}
 		if narrower != "" {
 			require.NotEmpty(t, changes.Losses(), narrower)
+			lost++
 		}
 		require.Len(t, manifests.Diff(now, old).Losses(), len(changes.Gains()), "a gain on the way there is a loss on the way back")
 	})
+	require.Positive(t, gained, "somebody has more")
+	require.Positive(t, lost, "somebody has less")
 }
 
 // compared looks at all decisions and gives one that is wider and one that is

@@ -107,7 +107,7 @@ func TestT13EveryFieldOfARunnerIsCompared(t *testing.T) {
 // compared too, as is what covers a line without being equal to it.
 func TestT13EveryPartOfALineIsCompared(t *testing.T) {
 	t.Parallel()
-	const guild = `guild: "900000000000000001"`
+	const guild, home = `guild: "900000000000000001"`, "workspace: T0HOME001"
 	line := func(tier, section, platform, entry string) *manifests.Set {
 		set, _ := written(t, map[string]string{tier: "tier: " + tier + "\n" + section + ":\n  " + platform + ":\n    - {" + entry + "}\n"})
 		return set
@@ -130,6 +130,10 @@ func TestT13EveryPartOfALineIsCompared(t *testing.T) {
 		"a limit of one channel": {place(guild), place(guild + `, channels: ["700000000000000001"]`)},
 		"a block in one guild":   {block(user), block(guild + ", " + user)},
 		"no block of a role":     {block(guild + ", " + role), block("users: []")},
+		"a user group":           {guest(home + ", groups: [S0TEAM001]"), guest(home + ", groups: [S0TEAM001, S0OTHER01]")},
+		"a group in all places":  {guest(home + ", channels: [C0123ABCD], groups: [S0TEAM001]"), guest(home + ", groups: [S0TEAM001]")},
+		"no block of a group": {
+			line("guest", "block", "slack", home+", groups: [S0TEAM001]"), line("guest", "block", "slack", home+", groups: []")},
 	} {
 		require.NotEmpty(t, manifests.Diff(c.less, c.more).Gains(), name)
 		require.Empty(t, manifests.Diff(c.less, c.more).Losses(), name)

@@ -268,6 +268,40 @@ func TestDiscordRedeliveryPostsNothingTwice(t *testing.T) {
 	r.clean()
 }
 
+// Another bot, which knows or guesses the answer, cannot keep it from being posted.
+func TestDiscordWhatAnotherBotPostsIsNotTakenForTheAnswer(t *testing.T) {
+	t.Parallel()
+	ended := ask.Ended{
+		Outcome: ask.Outcome{Kind: ask.Answered, Text: "an answer"},
+		Receipt: ask.Receipt{Tier: tiers.Guest, Choice: ask.Choice{Runner: "fake"}, Rung: "full"},
+	}
+	for name, said := range map[string]fake.Said{
+		"another bot": {Author: fake.User{ID: "444444444444444444", Name: "robot", Bot: true}},
+		"a person":    {Author: discordGuest},
+	} {
+		f := newDiscordFake(t)
+		r := openDiscord(t, f, t.TempDir(), answers("x"), quickTiming())
+		job := func(id string) ask.Job {
+			question := f.Say(ask1(discordThread, discordGuest, "q"))
+			return ask.Job{ID: id, Message: "discord:" + question, ReplyTo: discordThread + "/" + question + "/reply", At: time.Now().Add(-time.Hour)}
+		}
+		first := job("01J")
+		require.NoError(t, r.adapter.Deliver(t.Context(), first, ended))
+		posts := f.Posted(discordThread)
+		require.Len(t, posts, 1)
+		second := job("01J")
+		said.Channel, said.Content = discordThread, posts[0].Content
+		f.Say(said)
+		f.ForgetNonces()
+		require.NoError(t, r.adapter.Deliver(t.Context(), second, ended))
+		require.Len(t, f.Posted(discordThread), 2, name)
+		f.ForgetNonces()
+		require.NoError(t, r.adapter.Deliver(t.Context(), second, ended))
+		require.Len(t, f.Posted(discordThread), 2, "its own post is known again")
+		r.clean()
+	}
+}
+
 func TestDiscordKilledBetweenRunAndDeliveryAnswersOnce(t *testing.T) {
 	t.Parallel()
 	f, dir := newDiscordFake(t), t.TempDir()

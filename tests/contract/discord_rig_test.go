@@ -66,6 +66,13 @@ func (r *router) Report(ctx context.Context, job ask.Job, p ask.Progress) error 
 	return nil
 }
 
+func (r *router) Look(ctx context.Context, who tiers.Identity, where tiers.Place) (tiers.Identity, error) {
+	if looker, can := r.to.(bridge.Looker); can {
+		return looker.Look(ctx, who, where)
+	}
+	return who, nil
+}
+
 // gateProbe stands between adapter and gate.
 type gateProbe struct {
 	gate *bridge.Gate
@@ -97,6 +104,7 @@ func (p *gateProbe) messages() []bridge.Message {
 // discordBotRig is a bot that serves a fake Discord.
 type discordBotRig struct {
 	t        *testing.T
+	shelf    shelf
 	fake     *fake.Server
 	journal  *journal.Journal
 	probe    *gateProbe
@@ -141,7 +149,8 @@ func openDiscord(t *testing.T, f *fake.Server, dir string, d *delegate, timing d
 	route := &router{}
 	r.outbox, err = bridge.NewOutbox(j, route, nil, log)
 	require.NoError(t, err)
-	gate, err := bridge.NewGate(book(discordRules()), j, r.outbox)
+	r.shelf.put(book(discordRules())())
+	gate, err := bridge.NewGate(r.shelf.rulebook, j, r.outbox)
 	require.NoError(t, err)
 	r.probe = &gateProbe{gate: gate}
 	r.adapter, err = discord.New(discord.Config{Token: secret.New(discordToken), API: f.URL(), Timing: timing}, r.probe, log)
@@ -157,7 +166,7 @@ func (r *discordBotRig) run() {
 	r.t.Helper()
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w, err := bridge.NewWorker(bridge.WorkerConfig{
-		Book: book(discordRules()), Journal: r.journal, Delegate: r.delegate, Outbox: r.outbox, Parallel: 4, Log: log,
+		Book: r.shelf.rulebook, Journal: r.journal, Delegate: r.delegate, Outbox: r.outbox, Parallel: 4, Log: log,
 		ReportAfter: r.reports, ReportEvery: cmp.Or(r.rhythm, r.reports),
 	})
 	require.NoError(r.t, err)

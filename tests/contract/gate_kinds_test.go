@@ -34,6 +34,12 @@ var (
 
 // Everything else that Discord and Slack send today.
 var (
+	slackEnvelopes      = map[string]bool{"hello": false, "events_api": true, "slash_commands": false, "interactive": false}
+	slackOtherEnvelopes = []string{"disconnect", "options", "tomorrow"}
+	slackInteractions   = strings.Fields(`block_actions block_suggestion dialog_cancellation dialog_submission dialog_suggestion
+		interactive_message message_action shortcut view_closed view_submission workflow_step_edit kind_of_tomorrow`)
+	// What the library tells of itself, and no frame of Slack can be.
+	slackOwnWords = strings.Fields(`EventTypeInvalidAuth EventTypeConnected EventTypeIncomingError EventTypeErrorWriteFailed EventTypeDisconnect`)
 	discordOthers = strings.Fields(`APPLICATION_COMMAND_PERMISSIONS_UPDATE AUTO_MODERATION_RULE_CREATE AUTO_MODERATION_RULE_UPDATE
 		AUTO_MODERATION_RULE_DELETE AUTO_MODERATION_ACTION_EXECUTION CHANNEL_CREATE CHANNEL_UPDATE CHANNEL_DELETE CHANNEL_PINS_UPDATE
 		THREAD_CREATE THREAD_UPDATE THREAD_DELETE THREAD_LIST_SYNC THREAD_MEMBER_UPDATE THREAD_MEMBERS_UPDATE ENTITLEMENT_CREATE
@@ -44,15 +50,30 @@ var (
 		INTERACTION_CREATE INVITE_CREATE INVITE_DELETE MESSAGE_UPDATE MESSAGE_DELETE MESSAGE_DELETE_BULK MESSAGE_REACTION_ADD
 		MESSAGE_REACTION_REMOVE MESSAGE_REACTION_REMOVE_ALL MESSAGE_POLL_VOTE_ADD MESSAGE_POLL_VOTE_REMOVE PRESENCE_UPDATE
 		STAGE_INSTANCE_CREATE SUBSCRIPTION_CREATE TYPING_START USER_UPDATE VOICE_STATE_UPDATE VOICE_SERVER_UPDATE WEBHOOKS_UPDATE
-		A_KIND_OF_TOMORROW`)
+		GUILD_SCHEDULED_EVENT_USER_ADD GUILD_SCHEDULED_EVENT_USER_REMOVE PRESENCES_REPLACE STAGE_INSTANCE_EVENT_CREATE
+		STAGE_INSTANCE_EVENT_DELETE STAGE_INSTANCE_EVENT_UPDATE STAGE_INSTANCE_UPDATE STAGE_INSTANCE_DELETE SUBSCRIPTION_UPDATE
+		SUBSCRIPTION_DELETE MESSAGE_REACTION_REMOVE_EMOJI GUILD_SOUNDBOARD_SOUND_CREATE GUILD_SOUNDBOARD_SOUND_UPDATE
+		GUILD_SOUNDBOARD_SOUND_DELETE GUILD_SOUNDBOARD_SOUNDS_UPDATE SOUNDBOARD_SOUNDS VOICE_CHANNEL_EFFECT_SEND CHANNEL_INFO
+		VOICE_CHANNEL_STATUS_UPDATE VOICE_CHANNEL_START_TIME_UPDATE RATE_LIMITED A_KIND_OF_TOMORROW`)
 	slackOthers = strings.Fields(`app_home_opened app_uninstalled assistant_thread_started assistant_thread_context_changed
 		channel_archive channel_created channel_rename channel_shared file_created file_shared function_executed group_rename im_open
 		link_shared member_joined_channel member_left_channel message.im message_metadata_posted pin_added reaction_added
 		reaction_removed shared_channel_invite_accepted star_added subteam_members_changed team_join tokens_revoked user_change
-		workflow_step_execute kind_of_tomorrow`)
+		workflow_step_execute agent_session_stopped agent_session_title_changed app_context_changed app_deleted app_installed
+		app_requested app_uninstalled_team call_rejected channel_deleted channel_history_changed channel_id_changed channel_left
+		channel_unarchive channel_unshared commands_changed dnd_updated dnd_updated_user email_domain_changed emoji_changed
+		entity_details_requested file_change file_deleted file_public file_unshared grid_migration_finished grid_migration_started
+		group_archive group_close group_deleted group_history_changed group_left group_open group_unarchive im_close im_created
+		im_history_changed invite_requested message_metadata_deleted message_metadata_updated pin_removed
+		shared_channel_invite_approved shared_channel_invite_declined shared_channel_invite_received shared_channel_invite_requested
+		star_removed subteam_created subteam_self_added subteam_self_removed subteam_updated team_access_granted
+		team_access_revoked team_domain_change team_rename user_connection user_connection_status_requested user_huddle_changed
+		user_profile_changed user_status_changed kind_of_tomorrow`)
 	slackSubtypes = strings.Fields(`assistant_app_thread bot_add bot_remove channel_archive channel_join channel_leave channel_name
 		channel_topic ekm_access_denied group_join me_message message_changed message_deleted message_replied reminder_add
-		sh_room_created tombstone unpinned_item kind_of_tomorrow`)
+		sh_room_created tombstone unpinned_item channel_posting_permissions channel_purpose channel_unarchive file_comment file_mention
+		group_archive group_leave group_name group_purpose group_topic group_unarchive pinned_item reply_broadcast huddle_thread
+		kind_of_tomorrow`)
 )
 
 func TestEveryKindOfEventHasItsRow(t *testing.T) {
@@ -176,10 +197,16 @@ func TestOnlyWhatTheGateDecidesCanAsk(t *testing.T) {
 	t.Run("slack", func(t *testing.T) {
 		t.Parallel()
 		r := slackServe(t, answers("an answer"))
-		for _, kind := range slackOthers {
+		var own []string // the questions of settled
+		for i, kind := range slackOthers {
 			require.NotContains(t, slackKinds, kind)
+			if i%30 == 29 { // of one person no more than 64 posts wait
+				r.settled()
+				own = append(own, "are you there")
+			}
 			r.fake.Send(r.fake.Event(slackInner(r.fake, kind, slackHall, slackTeam, "<@U0BOT00001> by "+kind)))
 		}
+		r.settled()
 		for _, sub := range slackSubtypes {
 			require.NotContains(t, slackKinds, sub)
 			e := slackInner(r.fake, "message", slackHall, slackTeam, "<@U0BOT00001> by "+sub)
@@ -190,8 +217,9 @@ func TestOnlyWhatTheGateDecidesCanAsk(t *testing.T) {
 			r.fake.SendEnvelope(envelope, map[string]any{"type": "message", "user": slackTeam, "text": "<@U0BOT00001> x", "channel": slackHall})
 		}
 		r.settled()
-		require.Equal(t, []string{"are you there"}, r.questions())
-		require.Len(t, r.jobs(), 1)
-		require.Len(t, r.fake.Answers(), 1)
+		own = append(own, "are you there", "are you there")
+		require.Equal(t, own, r.questions())
+		require.Len(t, r.jobs(), len(own))
+		require.Len(t, r.fake.Answers(), len(own))
 	})
 }

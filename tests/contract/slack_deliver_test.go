@@ -131,10 +131,11 @@ func TestSlackAPostOfAnotherOutcomeIsNotTakenForThisOne(t *testing.T) {
 		told string // the metadata
 		left int    // answers that are posted beside it
 	}{
-		"an answer of another": {`{"event_type":"parlour_answer","event_payload":{"job":"01K0000000000000000000000B","part":0}}`, 1},
-		"progress of another":  {`{"event_type":"parlour_progress","event_payload":{"job":"01K0000000000000000000000B"}}`, 1},
-		"of another kind":      {`{"event_type":"something","event_payload":{}}`, 1},
-		"nothing is told":      {"null", 0},
+		"an answer of another":    {`{"event_type":"parlour_answer","event_payload":{"job":"01K0000000000000000000000B","part":0}}`, 1},
+		"progress of another":     {`{"event_type":"parlour_progress","event_payload":{"job":"01K0000000000000000000000B"}}`, 1},
+		"of another kind":         {`{"event_type":"something","event_payload":{}}`, 1},
+		"of no kind of an answer": {`{"event_type":"something","event_payload":{"job":"JOB","part":0}}`, 1},
+		"nothing is told":         {"null", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +146,7 @@ func TestSlackAPostOfAnotherOutcomeIsNotTakenForThisOne(t *testing.T) {
 			})
 			fake.Amend(func(m *slackfake.Message) {
 				if m.TS == ts {
-					m.BotID, m.Metadata = slackfake.BotID, json.RawMessage(c.told)
+					m.BotID, m.Metadata = slackfake.BotID, json.RawMessage(strings.ReplaceAll(c.told, "JOB", job.ID))
 				}
 			})
 			require.NoError(t, slackSender(t, fake).adapter.Deliver(t.Context(), job, ended))

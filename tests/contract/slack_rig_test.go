@@ -52,9 +52,18 @@ func (l *slackLate) Report(ctx context.Context, job ask.Job, p ask.Progress) err
 	return nil
 }
 
+func (l *slackLate) Look(ctx context.Context, who tiers.Identity, where tiers.Place) (tiers.Identity, error) {
+	if looker, can := l.Sender.(bridge.Looker); can {
+		return looker.Look(ctx, who, where)
+	}
+	return who, nil
+}
+
 // slackRig is a bot that serves the fake.
 type slackRig struct {
 	t        *testing.T
+	shelf    shelf
+	belief   time.Duration // 0: as in real; set before adapt
 	fake     *slackfake.Server
 	journal  *journal.Journal
 	adapter  *slack.Adapter
@@ -96,10 +105,11 @@ func slackBot(t *testing.T, fake *slackfake.Server, dir string, d *delegate) *sl
 			require.NotContains(t, r.log.String(), hidden)
 		}
 	})
+	r.shelf.put(book(slackRules())())
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	out, err := bridge.NewOutbox(j, r.late, nil, log)
 	require.NoError(t, err)
-	gate, err := bridge.NewGate(book(slackRules()), j, out)
+	gate, err := bridge.NewGate(r.shelf.rulebook, j, out)
 	require.NoError(t, err)
 	r.intake = gate
 	r.outbox = out
@@ -112,6 +122,8 @@ func (r *slackRig) adapt(intake slack.Intake) *slack.Adapter {
 	r.t.Helper()
 	a, err := slack.New(slack.Config{
 		AppToken: secret.New(slackfake.AppToken), BotToken: secret.New(slackfake.BotToken), API: r.fake.API(), Patience: 2 * time.Second,
+		Belief: r.belief,
+		Groups: func(workspace string) []string { return r.shelf.rulebook().Groups(workspace) },
 	}, intake, slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(r.t, err)
 	r.late.Sender = a
@@ -123,7 +135,7 @@ func (r *slackRig) worker() *bridge.Worker {
 	redactor, err := secret.NewRedactor(secret.New("key-sentinel-0001"))
 	require.NoError(r.t, err)
 	w, err := bridge.NewWorker(bridge.WorkerConfig{
-		Book: book(slackRules()), Journal: r.journal, Delegate: r.delegate, Outbox: r.outbox, Secrets: redactor, Parallel: 4,
+		Book: r.shelf.rulebook, Journal: r.journal, Delegate: r.delegate, Outbox: r.outbox, Secrets: redactor, Parallel: 4,
 		Log:         slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		ReportAfter: r.reports, ReportEvery: cmp.Or(r.rhythm, r.reports),
 	})

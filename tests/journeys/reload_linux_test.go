@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -78,7 +80,7 @@ func TestAReloadTakesEffectWithoutARestart(t *testing.T) {
 	w.put(t, "team", team(memberID)+"anyone: true\n")
 	a.eventuallyManifests(t, "; refused: 1 faults, first: ")
 	require.Contains(t, a.manifests(), "last good of 20")
-	require.Contains(t, a.manifests(), `team.yaml:6: unknown key "anyone"`)
+	require.Contains(t, a.manifests(), `team.yaml:6:1: unknown key "anyone"`)
 	require.True(t, a.err.Ready(), "it serves by the last good ones")
 	require.Contains(t, w.says(t, memberID, question), answered)
 	require.Contains(t, w.metrics(t, a), `parlour_manifest_reloads_total{result="failed"} 1`)
@@ -294,4 +296,62 @@ func sleeping(t *testing.T, seconds int) (n int) {
 		}
 	}
 	return n
+}
+
+// children gives the processes that a process has made.
+func children(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended
+		}
+		var state string
+		var parent int
+		_, after, _ := strings.Cut(string(text), ") ")
+		if n, _ := fmt.Sscan(after, &state, &parent); n == 2 && parent == pid && state != "Z" {
+			child, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			require.NoError(t, err)
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
+// Boxes that wait were made for a policy. They outlast a change of who may ask,
+// and none is left, let alone used, after a change of what a run may do.
+func TestT23NoBoxOfAnOldPolicyIsLeftAfterAReload(t *testing.T) {
+	w := newReloadTown(t)
+	w.Install(house.StandIn{Name: "standin", Binary: w.Program("bin/standin", "#!/bin/sh\necho \"may open $(ulimit -n) files\"\n")})
+	files := func(n int, users ...string) {
+		w.put(t, "guest", "tier: guest\n"+byDocs)
+		w.put(t, "team", strings.Replace(team(users...), "documents: [handbook], runners: [docs]", "runners: [standin]", 1)+fmt.Sprintf("limits: {open_files: %d}\n", n))
+	}
+	files(99, memberID, strangeID)
+	a := w.serve(t)
+	eventually(t, "the escape battery does not end", func() bool { return strings.Contains(w.metrics(t, a), "parlour_escape_attempts{") })
+	require.Contains(t, w.says(t, memberID, question), "may open 99 files")
+	var waiting []int
+	eventually(t, "no boxes wait", func() bool {
+		before := waiting
+		waiting = children(t, a.cmd.Process.Pid)
+		return len(waiting) >= 2 && slices.Equal(before, waiting)
+	})
+	reloaded := func(n int) {
+		t.Helper()
+		eventually(t, "it was not read again", func() bool {
+			return strings.Contains(w.metrics(t, a), fmt.Sprintf(`parlour_manifest_reloads_total{result="ok"} %d`, n))
+		})
+	}
+	files(99, memberID)
+	reloaded(1)
+	require.Subset(t, children(t, a.cmd.Process.Pid), waiting, "no policy has changed")
+	files(44, memberID)
+	reloaded(2)
+	for _, pid := range children(t, a.cmd.Process.Pid) {
+		require.NotContains(t, waiting, pid, "a box of the old policy")
+	}
+	require.Contains(t, w.says(t, memberID, question), "may open 44 files")
 }

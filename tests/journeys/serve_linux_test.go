@@ -22,12 +22,6 @@ import (
 const (
 	discordToken = "token-sentinel.discord.0001"
 	discordBot   = "100000000000000001"
-	guildID      = "900000000000000001"
-	channelID    = "700000000000000001"
-	guestID      = "333333333333333333"
-	ownerID      = "111111111111111111"
-	hallID       = "C0HALL0001"
-	memberID     = "U0TEAM0001"
 )
 
 // town is a house between a Discord and a Slack.

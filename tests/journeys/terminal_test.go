@@ -90,9 +90,9 @@ func TestBadInputIsOneLineAndStartsNothing(t *testing.T) {
 		"invalid UTF-8":          {[]string{"ask", "--prompt-file", binary}, "bot: the question is not valid UTF-8 at byte 4"},
 		"invalid UTF-8 argument": {[]string{"ask", "caf\xe9"}, "bot: argument 2 is not valid UTF-8"},
 		"missing config":         {[]string{"ask", "--config", h.Path("none.yaml"), "q"}, "none.yaml: cannot be read: no such file or directory"},
-		"faulty config":          {[]string{"ask", "--config", broken, "q"}, `broken.yaml:1: unknown key "runers"; right: runners?`},
+		"faulty config":          {[]string{"ask", "--config", broken, "q"}, `broken.yaml:1:1: unknown key "runers"; right: runners?`},
 		"missing manifests":      {[]string{"ask", "--manifests", h.Path("none"), "q"}, "none: there is no such folder"},
-		"faulty manifest":        {[]string{"ask", "--manifests", h.Path("badset"), "q"}, "guest.yaml:1: "},
+		"faulty manifest":        {[]string{"ask", "--manifests", h.Path("badset"), "q"}, "guest.yaml:1:7: "},
 		"unknown flag":           {[]string{"ask", "--az", "q"}, "bot: unknown flag --az"},
 		"unknown command":        {[]string{"aks", "q"}, "bot: unexpected argument aks"},
 		"no command":             {[]string{}, "bot: expected one of"},
@@ -129,8 +129,8 @@ func TestCheckTellsEveryFaultAtOnce(t *testing.T) {
 	got := h.Bot("check", "--config", config)
 	require.Equal(t, 2, got.Code)
 	for _, part := range []string{
-		`config.yaml:1: unknown key "listn"`, "config.yaml:2: model.openai.key: this is not a secret", "config.yaml:2: model.gemini.key: the file ",
-		"tiers/guest.yaml:1: ", "runners/x.yaml:1: ",
+		`config.yaml:1:1: unknown key "listn"`, "config.yaml:2:29: model.openai.key: this is not a secret", "config.yaml:2:59: model.gemini.key: the file ",
+		"tiers/guest.yaml:1:7: ", "runners/x.yaml:1:7: ",
 	} {
 		require.Contains(t, got.Err, part)
 	}
@@ -147,7 +147,7 @@ func TestCheckTellsEveryFaultAtOnce(t *testing.T) {
 
 	got = h.Bot("check", "--config", h.Write("fine.yaml", "model: {openai: {key: {env: NOT_SET}}}\n"))
 	require.Equal(t, 0, got.Code, got.Err)
-	require.Contains(t, got.Out, "warning: "+h.Path("fine.yaml")+":1: model.openai.key: the variable NOT_SET is not set")
+	require.Contains(t, got.Out, "warning: "+h.Path("fine.yaml")+":1:29: model.openai.key: the variable NOT_SET is not set")
 	require.Contains(t, got.Out, "(configuration: "+h.Path("fine.yaml")+"; manifests: the shipped ones)")
 }
 

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"parlour/tests/cases"
 )
 
 // event is one line of `go test -json`.
@@ -17,6 +19,8 @@ type event struct {
 	Test    string
 	Output  string
 	Elapsed float64
+	Key     string // of an attribute
+	Value   string
 }
 
 // count is what the runs came to.
@@ -29,11 +33,13 @@ type count struct {
 	failedIn       map[string]bool     // packages of the present identity with a failed test
 	skips          []string
 	failures       []string
+	about          map[string][]string // the public cases of the tests still running
+	cases          map[string]bool     // those of tests that passed
 }
 
 func newCount() *count {
 	return &count{identity: "?", perIdentity: map[string]int{}, perPackage: map[string]int{},
-		output: map[string][]string{}, failedIn: map[string]bool{}}
+		output: map[string][]string{}, failedIn: map[string]bool{}, about: map[string][]string{}, cases: map[string]bool{}}
 }
 
 func (c *count) String() string {
@@ -97,9 +103,17 @@ func (c *count) testEvent(e event, w io.Writer) {
 	case "output":
 		c.keep(e)
 		return
+	case "attr":
+		if e.Key == cases.Attribute {
+			c.about[key] = append(c.about[key], e.Value)
+		}
+		return
 	case "pass":
 		c.passed++
 		c.ran(e)
+		for _, id := range c.about[key] {
+			c.cases[id] = true
+		}
 	case "fail":
 		c.failedIn[e.Package] = true
 		c.fail(e, w)
@@ -110,6 +124,7 @@ func (c *count) testEvent(e event, w io.Writer) {
 		return
 	}
 	delete(c.output, key)
+	delete(c.about, key)
 }
 
 func (c *count) keep(e event) {
@@ -160,6 +175,16 @@ func parseAllowed(text string) (allowed []*regexp.Regexp, err error) {
 		allowed = append(allowed, re)
 	}
 	return allowed, nil
+}
+
+// missing gives a fault for each of the public cases of which no test passed.
+func (c *count) missing(ids []string) (faults []string) {
+	for _, id := range ids {
+		if !c.cases[id] {
+			faults = append(faults, "no test passed about the public case "+id)
+		}
+	}
+	return faults
 }
 
 func (c *count) faults(allowed []*regexp.Regexp, identities []string) (faults []string) {

@@ -68,3 +68,22 @@ func TestAllowedSkipsNeedAReason(t *testing.T) {
 		require.Error(t, err, text)
 	}
 }
+
+// A case counts with a test that passed, whatever else is about it.
+func TestPublicCasesCountWhereTheirTestPassed(t *testing.T) {
+	attr := func(test, key, value string) string {
+		return `{"Action":"attr","Package":"p","Test":"` + test + `","Key":"` + key + `","Value":"` + value + `"}` + "\n"
+	}
+	end := func(action, test string) string {
+		return `{"Action":"` + action + `","Package":"p","Test":"` + test + `"}` + "\n"
+	}
+	count := newCount()
+	require.NoError(t, count.read(strings.NewReader(
+		attr("TestA", "public-case", "A01")+attr("TestA", "public-case", "A02")+end("pass", "TestA")+
+			attr("TestB", "public-case", "A04")+end("fail", "TestB")+attr("TestC", "public-case", "A05")+end("skip", "TestC")+
+			attr("TestD", "other", "A07")+end("pass", "TestD")+attr("TestE", "public-case", "A08")), &bytes.Buffer{}))
+	require.Equal(t, []string{
+		"no test passed about the public case A04", "no test passed about the public case A05",
+		"no test passed about the public case A07", "no test passed about the public case A08",
+	}, count.missing([]string{"A01", "A02", "A04", "A05", "A07", "A08"}))
+}

@@ -1,7 +1,8 @@
 // Command tally reads the JSON stream of one or more test runs and says in
 // short what happened: each package, each failure in full, each skip with its
 // reason, and a count. It fails on a failed test, on a skip that the list does
-// not allow, and on an identity that ran no test. It runs no test itself.
+// not allow, on an identity that ran no test, and with -cases on a public case
+// about which no test passed. It runs no test itself.
 //
 // A plain line "identity: NAME" says under which identity the tests after it
 // ran; other plain lines are passed through.
@@ -12,19 +13,22 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"parlour/tests/cases"
 )
 
 func main() {
 	skips := flag.String("skips", "", "file of allowed skips, one `pattern -> reason` a line")
 	identities := flag.String("identities", "", "comma-separated identities that must have run tests")
+	all := flag.Bool("cases", false, "every public case of tests/cases must have had a test that passed")
 	flag.Parse()
-	if err := run(*skips, *identities); err != nil {
+	if err := run(*skips, *identities, *all); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(skips, identities string) error {
+func run(skips, identities string, all bool) error {
 	text, err := os.ReadFile(skips)
 	if err != nil {
 		return fmt.Errorf("read the allowed skips: %w", err)
@@ -38,6 +42,9 @@ func run(skips, identities string) error {
 		return fmt.Errorf("read the test run: %w", err)
 	}
 	faults := count.faults(allowed, strings.Split(identities, ","))
+	if all {
+		faults = append(faults, count.missing(cases.IDs())...)
+	}
 	for _, s := range count.skips {
 		fmt.Println("skipped:", s)
 	}

@@ -81,6 +81,9 @@ async function answer(message) {
   const [dead] = await gone;
   const refusal = await message.delete().then(() => 0, (error) => error.code);
   const held = await thread.messages.fetch({ limit: 10 });
+  const member = await message.guild.members.fetch({ user: message.author.id, force: true });
+  const left = await message.guild.members.fetch({ user: "9", force: true }).then(() => 0, (error) => error.code);
+  say("member", { author: member.id, roles: member._roles, refusal: left });
   say("answered", { thread: thread.id, parent: thread.parentId, same: sent.id === again.id, held: [...held.values()].map((m) => m.content), changed: now.content, gone: dead.id === extra.id, refusal });
 }
 

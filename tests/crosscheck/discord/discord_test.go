@@ -35,7 +35,7 @@ type line struct {
 	Bot, Mentioned, DM, Same                               bool
 	Webhook, RepliedTo                                     *string
 	Replayed, Guilds, Code, Status                         int
-	Held                                                   []string
+	Held, Roles                                            []string
 	User                                                   string
 	Changed                                                string
 	Gone                                                   bool
@@ -140,6 +140,9 @@ func TestDiscordJSIsServedByTheFake(t *testing.T) {
 	require.Equal(t, "<@"+me+"> why?", m.Content, "a mention brings its text without the privileged intent")
 	require.Equal(t, person.ID, m.Author)
 	require.True(t, m.Mentioned)
+	member := c.next("member")
+	require.Equal(t, 10007, member.Refusal, "who is no member is not found")
+	require.Empty(t, member.Roles, "who speaks is one")
 	answered := c.next("answered")
 	require.Equal(t, id, answered.Thread, "a thread has the id of its message")
 	require.Equal(t, channel, answered.Parent)
@@ -150,9 +153,13 @@ func TestDiscordJSIsServedByTheFake(t *testing.T) {
 	require.Equal(t, 50013, answered.Refusal, "what others said is not the bot's to delete")
 	require.Equal(t, []string{"\U0001F440"}, c.fake.Reactions(id))
 
+	c.fake.Join(guild, person, "800000000000000001")
 	c.fake.Say(fake.Said{Channel: channel, Author: person, Content: "between people"})
 	m = c.next("message")
 	require.Empty(t, m.Content, "without a mention and the intent there is no text")
+	member = c.next("member")
+	require.Equal(t, person.ID, member.Author)
+	require.Equal(t, []string{"800000000000000001"}, member.Roles)
 	c.next("answered")
 
 	posted := c.fake.Posted(id)[0]

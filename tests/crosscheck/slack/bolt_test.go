@@ -85,6 +85,8 @@ func start(t *testing.T, cfg slackfake.Config) *slackfake.Server {
 	t.Cleanup(fake.Close)
 	fake.AddChannel(slackfake.Channel{ID: "C0HALL0001"})
 	fake.AddUser(slackfake.User{ID: "U0GUEST001"})
+	fake.AddGroup(slackfake.UserGroup{ID: "S0TEAM0001", Users: []string{"U0GUEST001"}})
+	fake.AddGroup(slackfake.UserGroup{ID: "S0GONE0001", Users: []string{"U0GUEST001"}, Disabled: true})
 	return fake
 }
 

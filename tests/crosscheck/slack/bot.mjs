@@ -17,6 +17,11 @@ app.event('app_mention', async ({ event, body, client }) => {
   const { user } = await client.users.info({ user: event.user });
   assert.equal(user.id, event.user);
   assert.equal(typeof user.team_id, 'string');
+  // Disabled groups are left out, and so are members, unless one asks for them.
+  const { usergroups } = await client.usergroups.list({ include_users: true, team_id: user.team_id });
+  assert.deepEqual(usergroups.map((g) => [g.id, g.team_id, g.date_delete, g.users]), [['S0TEAM0001', user.team_id, 0, [event.user]]]);
+  assert.equal((await client.usergroups.list({ include_disabled: true })).usergroups.find((g) => g.date_delete > 0).users, undefined);
+  await assert.rejects(client.usergroups.list({ team_id: 'T0OTHER01' }), /team_not_found/);
   const { channel } = await client.conversations.info({ channel: event.channel });
   assert.equal(channel.id, event.channel);
   await client.reactions.add({ channel: event.channel, timestamp: event.ts, name: 'eyes' });

@@ -40,6 +40,7 @@ func (s *world) Say(said Said) string {
 	if said.Type == "" {
 		said.Type = "MESSAGE_CREATE"
 		s.messages = append(s.messages, &Message{ID: said.ID, Channel: said.Channel, Content: said.Content, Author: said.Author})
+		speaks(s, said)
 	}
 	for range max(said.Times, 1) {
 		for _, session := range s.sessions {
@@ -83,9 +84,7 @@ func (s *world) shown(said Said) map[string]any {
 	}
 	if c := s.channels[said.Channel]; c != nil && c.Guild != "" {
 		data["guild_id"] = c.Guild
-		data["member"] = map[string]any{
-			"roles": []any{}, "joined_at": "2020-01-01T00:00:00Z", "deaf": false, "mute": false, "flags": 0, "nick": said.Author.Name,
-		}
+		data["member"] = memberOf(s, c.Guild, said.Author)
 	}
 	if m := s.find(said.ReplyTo); m != nil {
 		data["type"] = 19

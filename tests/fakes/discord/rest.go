@@ -63,6 +63,7 @@ func restRoutes() []route {
 		{"GET", at("/gateway/bot"), "", (*desk).getGateway},
 		{"GET", at("/users/@me"), "", (*desk).getMe},
 		{"GET", at("/channels/" + id), "", (*desk).getChannel},
+		{"GET", at("/guilds/" + id + "/members/" + id), "", (*desk).getMember},
 		{"GET", at(messages), "", (*desk).getMessages},
 		{"POST", at(messages), "/channels/{channel_id}/messages", (*desk).postMessage},
 		{"PATCH", at(messages + "/" + id), "/channels/{channel_id}/messages/{message_id}", (*desk).editMessage},

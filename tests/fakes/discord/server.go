@@ -83,6 +83,7 @@ type world struct {
 	channels map[string]*Channel
 	messages []*Message
 	nonces   map[string]*Message
+	members  map[string]member // by guild and user
 	requests []Request
 	problems []string
 	sessions map[string]*session
@@ -105,7 +106,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	w := &world{
 		cfg: cfg, addr: listener.Addr().String(), serial: time.Now().UnixMilli(), channels: map[string]*Channel{},
-		nonces: map[string]*Message{}, sessions: map[string]*session{}, changed: make(chan struct{}),
+		nonces: map[string]*Message{}, members: map[string]member{}, sessions: map[string]*session{}, changed: make(chan struct{}),
 	}
 	s := &Server{world: w, hub: &hub{world: w, conns: map[*wire]bool{}}, desk: &desk{world: w, schema: described}}
 	mux := http.NewServeMux()

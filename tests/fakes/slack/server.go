@@ -78,6 +78,7 @@ type Fault struct {
 	Location   string // header, for a redirect
 	RetryAfter string // header; with Status 0: a 429
 	Code       string // ok:false with this error
+	Needed     string // with Code: the scope that Slack names
 	Body       string // an answer of its own
 	Hang       bool   // no answer until the server is closed or the caller goes
 	LoseAnswer bool   // the call has its effect, then the connection breaks
@@ -111,6 +112,7 @@ type Workspace struct {
 	*heart
 	users     map[string]User
 	channels  map[string]Channel
+	groups    []UserGroup
 	messages  []Message
 	reactions []Reaction
 }

@@ -109,7 +109,11 @@ func (s *Server) spoil(w http.ResponseWriter, r *http.Request, f Fault) {
 		if f.RetryAfter != "" {
 			w.Header().Set("Retry-After", f.RetryAfter)
 		}
-		reply(w, failed(f.Code))
+		answer := failed(f.Code)
+		if f.Needed != "" {
+			answer["needed"], answer["provided"] = f.Needed, "chat:write"
+		}
+		reply(w, answer)
 	case f.Status != 0:
 		if f.Location != "" {
 			w.Header().Set("Location", f.Location)
@@ -170,6 +174,8 @@ func (s *Server) call(name, token string, form url.Values) object {
 		return s.react(form)
 	case "users.info":
 		return s.userInfo(form.Get("user"))
+	case "usergroups.list":
+		return s.listGroups(form)
 	case "conversations.info":
 		return s.channelInfo(form.Get("channel"))
 	case "conversations.replies":
