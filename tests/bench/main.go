@@ -1,4 +1,4 @@
-// Command bench measures what the sandbox costs, against bars.
+// Command bench measures what the sandbox and deciding cost, against bars.
 //
 // Every ratio is of medians (p50) or of the tenth of the samples that was
 // disturbed least (p10), of variants that took turns in one run, because the
@@ -56,7 +56,7 @@ type figure struct {
 func figures() []figure {
 	return []figure{
 		{"cold", coldStart}, {"warm", warmStart}, {"rate", rates}, {"listener", listener},
-		{"gateway", gateway}, {"agent", agent}, {"resident", resident}, {"selftest", selfTest}, {"decisions", decisions},
+		{"gateway", gateway}, {"agent", agent}, {"resident", resident}, {"selftest", selfTest}, {"decisions", decisions}, {"reloads", reloads},
 	}
 }
 
