@@ -5,9 +5,10 @@ import "slices"
 // mutants lists the safety lines by area.
 func mutants() []mutant {
 	return slices.Concat(
-		ofTheWire(), ofTheModel(), ofTheRunner(), ofTheTiers(), ofTheGuardrail(), ofTheSecrets(), ofTheJournal(), ofTheStore(),
+		ofTheWire(), ofTheModel(), ofTheRunner(), ofTheTiers(), ofTheGuardrail(), ofTheSecrets(), ofTheJournal(), ofTheStore(), ofTheGrants(),
 		ofTheBridge(), ofTheManifests(), ofTheRunnerFiles(),
 		ofTheView(), ofTheCalls(), ofTheRights(), ofTheSecondWall(), ofTheRun(), ofTheRungs(), ofTheMachine(), ofThePolicy(), ofTheProof(), ofDiscord(), ofSlack(), ofTheCommands(),
+		ofConsent(), ofTheStates(), ofTheReview(),
 	)
 }
 
