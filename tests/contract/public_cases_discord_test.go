@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -306,10 +307,12 @@ func TestPublicCaseA23ForWhatWaits(t *testing.T) {
 	require.Equal(t, tiers.Team, tier, "at its intake")
 	r.shelf.put(ruled(t, "tier: guest\nmatch: {discord: [{users: [\"222222222222222222\"]}]}\n"))
 	close(release)
-	r.until("the second runs", func() bool { return len(r.ran()) == 2 })
+	// The first may have been begun anew in between: its right was lowered too.
+	r.until("the second runs", func() bool { return slices.Contains(r.ran(), "second") })
 	r.delegate.mu.Lock()
 	defer r.delegate.mu.Unlock()
-	require.Contains(t, r.delegate.seen[1].Policy, "the tier guest", "the lower of intake and start")
+	second := slices.IndexFunc(r.delegate.seen, func(p ask.Prompt) bool { return p.Question == "second" })
+	require.Contains(t, r.delegate.seen[second].Policy, "the tier guest", "the lower of intake and start")
 }
 
 func TestPublicCaseB40(t *testing.T) {
