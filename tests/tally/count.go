@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -92,8 +93,22 @@ func (c *count) packageEvent(e event, w io.Writer) {
 		if e.Action == "fail" && !c.failedIn[e.Package] {
 			c.fail(e, w)
 		}
+		if e.Action == "fail" {
+			c.unfinished(e, w)
+		}
 		delete(c.perPackage, e.Package)
 		delete(c.output, e.Package+" ")
+	}
+}
+
+// unfinished prints what the tests had said that never ended: the go tool counts
+// a panic, and the stacks of a run that took too long, to one of them.
+func (c *count) unfinished(e event, w io.Writer) {
+	for _, key := range slices.Sorted(maps.Keys(c.output)) {
+		if said := c.output[key]; strings.HasPrefix(key, e.Package+" ") && key != e.Package+" " {
+			fmt.Fprintf(w, "did not end: %s\n%s", key, strings.Join(said, ""))
+			delete(c.output, key)
+		}
 	}
 }
 

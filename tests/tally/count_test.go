@@ -24,16 +24,19 @@ identity: uid 65534
 {"Action":"fail","Package":"p/a"}
 {"Action":"output","Package":"p/b","Output":"panic: outside a test\n"}
 {"Action":"fail","Package":"p/b"}
+{"Action":"output","Package":"p/c","Test":"TestSlow","Output":"panic: test timed out\n"}
+{"Action":"fail","Package":"p/c"}
 `
 
 func TestCountIsFullAndSaysWhy(t *testing.T) {
 	c, out := newCount(), &bytes.Buffer{}
 	require.NoError(t, c.read(strings.NewReader(stream), out))
-	require.Equal(t, "1 passed, 2 failed, 1 skipped", c.String())
+	require.Equal(t, "1 passed, 3 failed, 1 skipped", c.String())
 	require.Equal(t, []string{"uid 0 p/a TestTwo: needs a kernel with wings"}, c.skips)
 	require.Contains(t, out.String(), "go vet said hello")
 	require.Contains(t, out.String(), "broken")
 	require.Contains(t, out.String(), "panic: outside a test")
+	require.Contains(t, out.String(), "did not end: p/c TestSlow\npanic: test timed out\n")
 	require.NotContains(t, out.String(), "=== RUN")
 }
 
