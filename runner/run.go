@@ -96,7 +96,7 @@ func (r *Runner) watch(ctx context.Context, e policy.Effective, format spec.Form
 	run, err := r.cfg.Engine.Start(ctx, e, cmd)
 	if err != nil {
 		if cause, stopped := stopCause(ctx); stopped {
-			return ask.Result{Cause: cause, Detail: context.Cause(ctx).Error()}
+			return ask.Result{Cause: cause, Detail: context.Cause(ctx).Error() + "; " + err.Error()}
 		}
 		return ask.Result{Cause: ask.NotStarted, Detail: err.Error()}
 	}
@@ -114,6 +114,9 @@ func (r *Runner) watch(ctx context.Context, e policy.Effective, format spec.Form
 	}
 	if cause, stopped := stopCause(ctx); stopped {
 		result.Cause, result.Detail = cause, describe(context.Cause(ctx), exit, noise)
+		if err != nil {
+			result.Detail += "; " + err.Error()
+		}
 		return result
 	}
 	said := decode(format, out.String())
@@ -175,6 +178,9 @@ func describe(err error, exit sandbox.Exit, noise *capped) string {
 	}
 	if err != nil {
 		text = err.Error() + "; " + text
+	}
+	if exit.Held {
+		text += "; its output was held open after its end"
 	}
 	if body := noise.String(); body != "" {
 		sum := sha256.Sum256([]byte(body))

@@ -128,7 +128,7 @@ func (b *Battery) kill(ctx context.Context, s *stage, e policy.Effective) error 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = run.Wait()
+		_, err = run.Wait()
 	}()
 	held := false
 	select {
@@ -142,6 +142,8 @@ func (b *Battery) kill(ctx context.Context, s *stage, e policy.Effective) error 
 	living, unsure := s.endAll()
 	s.survived = living > 0
 	switch {
+	case err != nil:
+		return err
 	case !held:
 		return fmt.Errorf("its processes did not start: %s", firstLine(out.String()))
 	case living == 0 && unsure > 0:

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -128,6 +129,9 @@ func key(s *stage) error {
 	return unix.KeyctlSetperm(id, 0x3f3f3f3f) // everybody may do everything with it
 }
 
+// quietTime bounds how long the output of the ended target may be held open.
+const quietTime = 2 * time.Second
+
 // victim starts the target process, with the secret in its environment.
 func victim(s *stage, ctx context.Context) error {
 	in, err := s.pipeIn()
@@ -148,7 +152,9 @@ func victim(s *stage, ctx context.Context) error {
 	lines, quiet := bufio.NewReader(out), make(chan struct{})
 	s.later(func() {
 		_ = cmd.Process.Kill()
+		late := time.AfterFunc(quietTime, func() { _ = out.Close() })
 		<-quiet // what it said is read before the pipe is closed
+		late.Stop()
 		_ = cmd.Wait()
 	})
 	if line, err := lines.ReadString('\n'); err != nil || line != "ready\n" {

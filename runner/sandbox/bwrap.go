@@ -77,12 +77,14 @@ type bubble struct {
 
 // bubble plans the box's namespaces and view for bubblewrap. It shows what the
 // full rung's view shows. The command is the bot's own program by its open file,
-// so that it is in no view. Guarded by plan_test.go.
+// so that it is in no view. It makes no session: until the child is tied to it,
+// the child must be in its group, where the bot's signal finds both.
+// Guarded by plan_test.go.
 func (j job) bubble() bubble {
 	b := bubble{job: j}
 	b.say("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup")
 	b.say("--uid", strconv.Itoa(j.uid), "--gid", strconv.Itoa(j.uid), "--hostname", "sandbox")
-	b.say("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+	b.say("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL")
 	b.system()
 	b.places()
 	b.proc()
@@ -152,6 +154,7 @@ type inner struct {
 
 func (p inner) settle() {
 	p.add(entry.Watch, nil)
+	p.add(entry.Session, nil) // from here on the tie holds, and the group is not needed
 	p.add(entry.Umask, []int64{0})
 	made := map[string]bool{policy.HomeDir: true}
 	for _, d := range p.cmd.Folders {

@@ -68,13 +68,13 @@ func (e *Engine) startPlain(ctx context.Context, _ policy.Effective, cmd Command
 	run.setKill(killGroup)
 	unwatch := context.AfterFunc(ctx, run.Kill)
 	go func() {
-		defer close(run.done)
 		exit, err := exitOf(child.Wait())
 		run.setKill(nil)
 		killGroup() // what the program left behind
-		run.setEnd(exit, err)
+		exit, err = run.delivered(exit, err)
 		unwatch()
 		remove()
+		run.settle(exit, err)
 	}()
 	return run, nil
 }

@@ -58,6 +58,7 @@ func (t *talk) hear(status *net.UnixConn, mark byte) error {
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4)+unix.CmsgSpace(unix.SizeofUcred))
 	for mark == 0 || !bytes.ContainsRune(t.said, rune(mark)) {
 		n, oobn, _, _, err := status.ReadMsgUnix(buf, oob)
+		n, oobn = max(n, 0), max(oobn, 0) // they are -1 where time ran out
 		fds, pid := ancillary(oob[:oobn])
 		if lerr := t.receive(fds); lerr != nil {
 			return lerr

@@ -27,17 +27,18 @@ func (i *insider) meet(pid int) {
 	}
 }
 
-// end kills the process and waits for its end. The first process of a namespace
-// ends last of all in it.
-func (i *insider) end() {
+// end kills the process, waits for its end, and says whether that came in time.
+// The first process of a namespace ends last of all in it.
+func (i *insider) end() bool {
 	if i.descriptor < 0 {
-		return
+		return true
 	}
 	_ = unix.PidfdSendSignal(i.descriptor, unix.SIGKILL, nil, 0)
 	watched := []unix.PollFd{{Fd: int32(i.descriptor), Events: unix.POLLIN}}
 	for {
-		if _, err := unix.Poll(watched, -1); !errors.Is(err, unix.EINTR) {
-			return
+		n, err := unix.Poll(watched, int(endTime.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return n > 0
 		}
 	}
 }

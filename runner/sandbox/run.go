@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"net"
 	"sync"
 	"syscall"
@@ -16,10 +17,17 @@ type Run struct {
 	alive   sync.Mutex // guards killAll: a process id is only good until it is reaped
 	killAll func()     // nil before the start and after the end
 
-	done chan struct{} // closed when nothing of the run is left
-	exit Exit
-	err  error
+	settled sync.Once
+	done    chan struct{} // closed when nothing of the run is left, or it is given up
+	exit    Exit
+	err     error
 }
+
+// endTime bounds each part of a run's end.
+const endTime = 2 * time.Second
+
+// errStays tells of a run that is not known to have ended in time.
+var errStays = errors.New("the run was killed, and what is left of it did not end in " + endTime.String())
 
 // Exit says how a run ended.
 type Exit struct {
@@ -44,16 +52,13 @@ func (r *Run) PID() int { return r.pid }
 
 // Kill ends the whole run at once. It may be called at any time and repeatedly.
 func (r *Run) Kill() {
-	r.alive.Lock()
-	defer r.alive.Unlock()
-	if r.killAll != nil {
-		r.killAll()
-	}
+	r.whileAlive(func() { r.killAll() })
 }
 
 // Wait returns when the program has ended, no process of the run is alive and
-// all output is delivered. The error is that of a writer, or of the kernel. It
-// may be called repeatedly.
+// all output is delivered. The error is that of a writer, or of the kernel. A run
+// that was killed and does not end, as where the kernel holds a process, is given
+// up after a few seconds, and the error says so. It may be called repeatedly.
 func (r *Run) Wait() (Exit, error) {
 	<-r.done
 	return r.exit, r.err
@@ -66,12 +71,29 @@ func (r *Run) setKill(kill func()) {
 	r.killAll = kill
 }
 
-// setEnd notes how the program ended and waits for its output.
-func (r *Run) setEnd(exit Exit, err error) {
+// whileAlive does something to the run's process, unless that is about to be reaped.
+func (r *Run) whileAlive(do func()) {
+	r.alive.Lock()
+	defer r.alive.Unlock()
+	if r.killAll != nil {
+		do()
+	}
+}
+
+// delivered waits for the output of a program that has ended.
+func (r *Run) delivered(exit Exit, err error) (Exit, error) {
 	held, lost := r.out.end()
 	exit.Held = held
 	if err == nil {
 		err = lost
 	}
-	r.exit, r.err = exit, err
+	return exit, err
+}
+
+// settle says how the run ended. Only the first call counts.
+func (r *Run) settle(exit Exit, err error) {
+	r.settled.Do(func() {
+		r.exit, r.err = exit, err
+		close(r.done)
+	})
 }

@@ -22,6 +22,7 @@ func standins() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
 		boxedName:         boxedMain,
 		botName:           botMain,
+		debuggerName:      debuggerMain,
 		"hunter":          hunt,
 		"talks-anthropic": talk,
 		"talks-openai":    talk,

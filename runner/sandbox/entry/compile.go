@@ -86,6 +86,8 @@ func (c *compiler) opens(s Step) bool {
 	switch s.Op {
 	case Watch:
 		c.watch()
+	case Session:
+		c.add(syscall.SYS_SETSID)
 	case NullInput:
 		null := c.cell()
 		c.add(syscall.SYS_OPENAT, atCWD, c.text("/dev/null"), syscall.O_RDONLY|syscall.O_CLOEXEC).giving(null)

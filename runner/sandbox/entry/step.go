@@ -21,6 +21,7 @@ const (
 	Chdir          // S: path
 	Pivot          // make the working directory the root and drop the old one
 	Keep           // this process stays as the run's keeper, and a new one goes on
+	Session        // lead a session of its own
 	NullInput      // standard input becomes the box's own /dev/null
 	LoopbackUp     // bring lo up
 	Listen         // N: port. Listen on 127.0.0.1 and pass the socket out
@@ -67,6 +68,7 @@ var shapes = [opCount]shape{
 	Chdir:       {name: "enter folder", strs: 1},
 	Pivot:       {name: "pivot"},
 	Keep:        {name: "leave a keeper"},
+	Session:     {name: "leave the session"},
 	NullInput:   {name: "close standard input"},
 	LoopbackUp:  {name: "bring lo up"},
 	Listen:      {name: "listen", numbers: 1},
