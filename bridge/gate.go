@@ -69,7 +69,11 @@ func (g *Gate) Accept(ctx context.Context, m Message) (Accepted, error) {
 	if m.Identity.Platform == tiers.Local {
 		caps.PerMinute = math.MaxInt // whoever has the terminal may ask as fast as they like
 	}
+	g.outbox.arrived.note(m.ID) // a worker may have it before Accept returns
 	accepted, err := g.journal.Accept(ctx, job, caps, refuse)
+	if err != nil || accepted.Duplicate {
+		g.outbox.arrived.forget(m.ID) // what is stored was told at another time
+	}
 	if err == nil && !accepted.Duplicate {
 		g.outbox.metrics.questionAccepted(accepted.Job)
 	}

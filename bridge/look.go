@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"parlour/bridge/ask"
@@ -33,11 +35,50 @@ func lookerOf(sender Sender, job ask.Job) Looker {
 	return looker
 }
 
-// older says whether a message was sent longer ago than d. The platform tells
-// when it was, by its own clock.
-func older(job ask.Job, d time.Duration) bool {
+// arrivals are when the messages of the last while were taken in by this process,
+// by a clock that nobody sets.
+type arrivals struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// mostArrivals bounds them. Of a message that is not there any more who sent it
+// is looked up again.
+const mostArrivals = 10_000
+
+func (a *arrivals) note(message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if len(a.at) >= mostArrivals {
+		maps.DeleteFunc(a.at, func(_ string, at time.Time) bool { return now.Sub(at) > longAgo })
+	}
+	if a.at[message] != (time.Time{}) {
+		return
+	}
+	if a.at == nil || len(a.at) >= mostArrivals {
+		a.at = map[string]time.Time{}
+	}
+	a.at[message] = now
+}
+
+func (a *arrivals) forget(message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.at, message)
+}
+
+// older says whether what a message has told of its sender may be older than d.
+// It is not where this process took it in no longer ago, and the platform does
+// not tell otherwise: the two clocks may differ, so the platform's word alone
+// makes nothing young.
+// Guarded by tests/contract TestTheClockOfTheHostSparesNoLook.
+func (a *arrivals) older(job ask.Job, d time.Duration) bool {
+	a.mu.Lock()
+	at, known := a.at[job.Message]
+	a.mu.Unlock()
 	age := time.Since(job.At)
-	return age < -d || age > d
+	return !known || time.Since(at) > d || age < -d || age > d
 }
 
 // hangs says whether a tier hangs on what the platform may take away at any
@@ -50,13 +91,14 @@ func (b Rulebook) hangs(job ask.Job, on tiers.Tier) bool {
 	return b.Decide(bare, job.Place).Tier < on
 }
 
-// Groups gives the user groups of a Slack workspace that any of the rules names.
-func (b Rulebook) Groups(workspace string) []string {
-	named := b.Rules.Groups(workspace)
-	for _, rules := range b.Under {
-		named = slices.Concat(named, rules.Groups(workspace))
+// Groups gives the user groups of a Slack workspace that any of the rules names,
+// and those among them that any block names.
+func (b Rulebook) Groups(workspace string) (named, denied []string) {
+	for _, rules := range append([]tiers.Rules{b.Rules}, b.Under...) {
+		named = append(named, rules.Groups(workspace)...)
+		denied = append(denied, rules.Denied(workspace)...)
 	}
-	return named
+	return named, denied
 }
 
 // sight is who the person of one question is by now.
@@ -114,7 +156,7 @@ func (w *Worker) fresh(ctx context.Context, book Rulebook, job ask.Job, s *sight
 	switch {
 	case s.looker == nil || !book.hangs(job, d.Tier):
 		return d
-	case s.at.IsZero() && !older(job, justNow):
+	case s.at.IsZero() && !w.cfg.Outbox.arrived.older(job, justNow):
 		return d
 	case s.at.IsZero() || time.Since(s.at) > longAgo:
 		s.look(ctx, job)
@@ -148,7 +190,7 @@ var errUnseen = errors.New("who asked could not be looked up again")
 // Guarded by tests/contract TestAnAnswerIsWithheldFromWhomLostTheirRoleMeanwhile.
 func (o *Outbox) shown(ctx context.Context, book func() Rulebook, job ask.Job, ended ask.Ended) (ask.Ended, bool, error) {
 	s, needs := sight{looker: lookerOf(o.sender, job)}, ended.Receipt.Tier
-	if ended.Outcome.Kind == ask.Answered && s.looker != nil && older(job, longAgo) && book().hangs(job, needs) {
+	if ended.Outcome.Kind == ask.Answered && s.looker != nil && o.arrived.older(job, longAgo) && book().hangs(job, needs) {
 		s.look(ctx, job)
 	}
 	shown, withheld := book().shown(job, ended)

@@ -55,6 +55,8 @@ type Outbox struct {
 	late map[string]*late // outcomes that wait for their next try
 	up   map[tiers.Platform]bool
 	at   map[tiers.Platform]bool // platforms on which a pass goes on
+
+	arrived arrivals
 }
 
 // NewOutbox makes an outbox in front of a sender. Metrics may be nil.

@@ -231,7 +231,8 @@ const (
 func (w *Worker) patient(ctx context.Context, what string, do func() error) error {
 	for wait := firstWait; ; wait *= 2 {
 		err := do()
-		if err == nil || errors.Is(err, journal.ErrStale) || wait > lastWait || ctx.Err() != nil {
+		lasting := errors.Is(err, journal.ErrStale) || errors.Is(err, journal.ErrMoved)
+		if err == nil || lasting || wait > lastWait || ctx.Err() != nil {
 			return err
 		}
 		w.cfg.Log.Warn(what, "err", err, "again_in", wait)

@@ -53,11 +53,14 @@ func grants(old, new tiers.Rules, e Effect) (out Changes) {
 
 // denials gives the limits and blocks that are in the old rules and that the new
 // ones do not hold as well.
+// Guarded by TestT13WhatIsNoGainWidensNobody.
 func denials(new, old tiers.Rules, e Effect) (out Changes) {
 	have := byKey(denied(new))
 	for _, c := range denied(old) {
-		// A limit of the whole workspace holds in its channels too.
-		has := slices.Concat(have[c.key()], have[claimKey{c.kind, c.platform, c.workspace}])
+		has := have[c.key()]
+		if c.kind == "place" { // a limit of the whole workspace holds in its channels too; a block is of one id
+			has = slices.Concat(has, have[claimKey{c.kind, c.platform, c.workspace}])
+		}
 		if !c.held(has, func(h claim) bool { return h.tier <= c.tier }) {
 			out = append(out, c.change(e, nil))
 		}
@@ -158,7 +161,7 @@ func granted(rules []tiers.Rule, caps []tiers.Cap, only map[claimKey]bool) (out 
 		add("user", r.Users)
 		add("role", r.Roles)
 		add("group", r.Groups)
-		if r.Anyone {
+		if r.Anyone && (r.Channels != nil || r.Categories != nil) { // else it is nobody
 			out = append(out, base.each("anyone")...)
 		}
 	}

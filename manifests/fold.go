@@ -76,7 +76,7 @@ func fold(sets []*Set) *Set {
 	}
 	text, err := json.Marshal(f)
 	if err != nil || len(text) > mostFolded {
-		return folded{}.set(nil)
+		return Nothing()
 	}
 	return f.set(text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"parlour/runner/policy"
 	"parlour/tiers"
@@ -20,6 +21,23 @@ func Gained(under []*Set, set *Set) (gains []string) {
 		}
 	}
 	return gains
+}
+
+// Nothing gives a Set that gives nobody anything.
+func Nothing() *Set { return folded{}.set(nil) }
+
+// RunnerChanges says what in the file of a runner is more than an earlier text of
+// it says. Where one of them gives no runner it says nothing.
+func (s *Set) RunnerChanges(name, earlier string) (what []string) {
+	now, ok := s.Runner(name)
+	before, faults := readRunner(source{name: name, text: []byte(earlier)}, thisHost(s.dir))
+	if !ok || len(faults) > 0 {
+		return nil
+	}
+	for _, c := range runnerChanges(name, before, now, true, true).Gains() {
+		what = append(what, strings.TrimPrefix(c.What, name+": "))
+	}
+	return what
 }
 
 // more lists what the later Set gives and the earlier does not. What the list of

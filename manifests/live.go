@@ -33,6 +33,12 @@ func (s *Set) Texts() Texts {
 	return texts
 }
 
+// TiersIn gives the tier files of a folder as they lie there now, faulty ones too.
+func TiersIn(dir string) Texts {
+	own, _ := readTierFolder(dir)
+	return (&Set{own: own}).Texts()
+}
+
 // RunnerFiles gives a hash of each of the operator's own runner files.
 func (s *Set) RunnerFiles() map[string]string {
 	files := map[string]string{}
@@ -40,6 +46,15 @@ func (s *Set) RunnerFiles() map[string]string {
 		files[src.name] = Texts{src.name: string(src.text)}.Hash()
 	}
 	return files
+}
+
+// RunnerTexts gives the operator's own runner files as they were read.
+func (s *Set) RunnerTexts() Texts {
+	texts := Texts{}
+	for _, src := range s.own.runners {
+		texts[src.name] = string(src.text)
+	}
+	return texts
 }
 
 // Earlier reads tier files that were kept, with the runners of this Set. A list
@@ -80,7 +95,7 @@ type Live struct {
 	status atomic.Pointer[Status]
 }
 
-// LiveConfig is what Live needs of the world. All of it is required.
+// LiveConfig is what Live needs of the world. All functions are required.
 type LiveConfig struct {
 	// Allow refuses a Set that is right in itself, but not for this bot.
 	Allow func(*Set) error
@@ -88,6 +103,10 @@ type LiveConfig struct {
 	Consented func(hash string) bool
 	// Turned is told of each look that found something new, after the change, one at a time.
 	Turned func(Turn)
+	// Unbounded says that nothing bounds the start: it is the first one ever, or the
+	// operator has consented to all that the files give. Where it is false and
+	// nothing is kept, they give nobody anything.
+	Unbounded bool
 	// Keep stores what later states are bounded by, the oldest first.
 	Keep func(under []Texts) error
 	Now  func() time.Time
@@ -96,6 +115,7 @@ type LiveConfig struct {
 // Turn is what a look at the files has led to.
 type Turn struct {
 	Force  Force
+	Hash   string   // of the state of the files that was looked at
 	Err    error    // the files are refused, and the last good ones stay in force
 	Gains  []string // they wait for consent
 	Losses []string // they are in force
@@ -111,8 +131,12 @@ type Status struct {
 }
 
 // NewLive begins with the manifests of the start and with what is kept of earlier
-// ones; nothing is kept at the first start.
+// ones.
+// Guarded by tests/contract TestT13WithNothingKeptNobodyHasAnything.
 func NewLive(cfg LiveConfig, start *Set, kept []*Set) (*Live, Turn) {
+	if len(kept) == 0 && !cfg.Unbounded {
+		kept = []*Set{Nothing()}
+	}
 	l := &Live{cfg: cfg, start: start, seen: mark(start.own), under: kept}
 	t := l.turn(start)
 	l.status.Store(&Status{Good: cfg.Now(), Waiting: t.Gains})
@@ -190,12 +214,12 @@ func (l *Live) unchanged() bool {
 // turn makes a Set the one of now. It bounds what follows by each state that took
 // something away, until the operator consents or nothing more is asked for.
 func (l *Live) turn(set *Set) Turn {
-	t := Turn{}
+	t := Turn{Hash: set.Texts().Hash()}
 	if l.now != nil {
 		t.Losses = lost(l.now, set)
 	}
 	under := l.under
-	if len(under) > 0 && !l.cfg.Consented(set.Texts().Hash()) {
+	if len(under) > 0 && !l.cfg.Consented(t.Hash) {
 		t.Gains = Gained(under, set)
 	}
 	if len(t.Gains) == 0 {

@@ -96,11 +96,23 @@ const originOfGrant = "grant "
 // Granted says whether a grant made the decision, and not a line of a manifest.
 func (d Decision) Granted() bool { return strings.HasPrefix(d.Rule, originOfGrant) }
 
-// Holds says whether the grant has not ended by now.
-func (g Grant) Holds(now time.Time) bool { return now.Before(g.Until) }
+// Holds says whether the grant has begun and not ended by now.
+func (g Grant) Holds(now time.Time) bool { return !now.Before(g.since()) && now.Before(g.Until) }
+
+// clockStep is how far a clock may be set back while a grant holds.
+const clockStep = time.Minute
+
+// since is when the grant begins: when it was made, by a clock that may have been
+// set back since.
+func (g Grant) since() time.Time {
+	if g.Made.IsZero() {
+		return g.Made
+	}
+	return g.Made.Add(-clockStep)
+}
 
 func (g Grant) rule() rule {
-	r := rule{granted: true, Rule: Rule{
+	r := rule{granted: true, since: g.since(), Rule: Rule{
 		Tier: g.Tier, Platform: g.Platform, Workspace: g.Workspace, Channels: g.Channels, Users: []string{g.User},
 		External: g.External, Until: g.Until, Origin: g.Origin(),
 	}.clone()}

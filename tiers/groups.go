@@ -26,6 +26,17 @@ func (r *Rules) nameOnce() {
 // adapter need not learn of any other. The caller does not change the list.
 func (r Rules) Groups(workspace string) []string { return r.named[workspace] }
 
+// Denied gives those of them that a block names: of these everybody counts who
+// may be in one.
+func (r Rules) Denied(workspace string) (ids []string) {
+	for _, n := range r.deniedRoles[workspace] {
+		if b := &r.blocks[n]; b.Platform == Slack {
+			ids = append(ids, b.Groups...)
+		}
+	}
+	return ids
+}
+
 const groupsUnknown = "; their user groups are not known"
 
 // groupsMatter says whether a member of the workspace might have had more by a

@@ -19,7 +19,7 @@ const (
 )
 
 func (w way) String() string {
-	return [ways]string{"nothing", "their user id", "a role of theirs", "a user group of theirs", "being a member in this channel"}[w]
+	return [ways]string{"nothing", "their user id", "a role of theirs", "a user group of theirs", "anyone in this channel"}[w]
 }
 
 // miss is why a rule does not hold here and now for somebody.
@@ -34,22 +34,55 @@ const (
 	outsider
 	ended
 	direct
+	early
 )
 
 func (m miss) String() string {
 	return [...]string{"it holds here", "it is for another platform", "it is for another guild or workspace", "it is for other channels",
-		"they are not known to be a member there", "it does not admit people of other organisations", "it has ended", "a grant does not hold in direct messages"}[m]
+		"they are not known to be a member there", "it does not admit people of other organisations", "it has ended", "a grant does not hold in direct messages",
+		"the grant was made later"}[m]
 }
 
 // write makes the sentences beforehand, so that deciding builds none.
 func (r *rule) write() {
 	for w := byUser; w < ways; w++ {
-		r.why[w] = fmt.Sprintf("%s makes them %s (%s)", w, r.Tier, r.Origin)
-		if r.Tier > Guest {
-			r.lowered[w] = fmt.Sprintf("%s would make them %s (%s), but a guest account or somebody of another organisation is guest at most",
-				w, r.Tier, r.Origin)
+		r.why[w] = fmt.Sprintf("%s %s %s (%s)", r.by(w), verb(w, "makes them", "is"), r.Tier, r.Origin)
+		if r.Tier > Guest && w != byUser {
+			r.lowered[w] = fmt.Sprintf("%s %s %s (%s)%s", r.by(w), verb(w, "would make them", "is"), r.Tier, r.Origin, accountAtMost)
+		}
+		switch {
+		case !r.External:
+		case r.Tier > Guest:
+			r.outside[w] = fmt.Sprintf("%s %s %s (%s), but %s", r.by(w), verb(w, "would make them", "is"), r.Tier, r.Origin, outsidersAtMost)
+		case r.granted:
+			r.outside[w] = r.why[w] + ", as somebody of another organisation"
+		default:
+			r.outside[w] = r.why[w] + ", people of other organisations too (external: guest)"
 		}
 	}
+}
+
+const (
+	accountAtMost   = ", but a guest account is more than guest by its listed id only"
+	outsidersAtMost = "people of other organisations are guests at most"
+)
+
+// by says by which part the rule names somebody.
+func (r *rule) by(w way) string {
+	switch {
+	case w == byAnyone && len(r.Channels) == 0:
+		return "anyone in this category"
+	case w == byAnyone && len(r.Categories) > 0:
+		return "anyone in this channel or its category"
+	}
+	return w.String()
+}
+
+func verb(w way, them, anyone string) string {
+	if w == byAnyone {
+		return anyone
+	}
+	return them
 }
 
 // names says by which part the rule names somebody, wherever they are. Only a
@@ -107,11 +140,15 @@ func (r *Rule) scope(who *Identity, where *Place, now time.Time) miss {
 }
 
 // scope of a grant leaves direct messages out: on Slack they are part of the
-// workspace, and nobody reads along there.
-// Guarded by tests/contract TestTheDecisionTable.
+// workspace, and nobody reads along there. Nor does it hold before it was made.
+// Guarded by tests/contract TestTheDecisionTable and
+// TestAGrantDoesNotHoldBeforeItWasMade.
 func (r *rule) scope(who *Identity, where *Place, now time.Time) miss {
-	if r.granted && where.Direct {
+	switch {
+	case r.granted && where.Direct:
 		return direct
+	case r.granted && now.Before(r.since):
+		return early
 	}
 	return r.Rule.scope(who, where, now)
 }

@@ -128,6 +128,8 @@ func (r *Rules) person(who *Identity, where *Place, now time.Time) (Tier, string
 		}
 	}
 	switch {
+	case won != nil && who.External:
+		return tier, won.Origin, won.outside[by]
 	case won != nil && tier < won.Tier:
 		return tier, won.Origin, won.lowered[by]
 	case won != nil:

@@ -67,8 +67,10 @@ type Rules struct {
 type rule struct {
 	Rule
 	granted bool // it is a grant, not a line of a manifest
+	since   time.Time
 	why     [ways]string
-	lowered [ways]string // where it gives guest instead of more
+	lowered [ways]string // where it gives a guest account less
+	outside [ways]string // for people of other organisations, where it admits them
 }
 
 type limit struct {

@@ -65,10 +65,28 @@ type posted struct {
 	Webhook string  `json:"webhook_id"`
 }
 
+// channel looks one channel up. An answer that does not say what is needed, or is
+// about another channel, tells nothing.
+// Guarded by tests/contract TestDiscordALookUpThatTellsNothingIsAFailedOne.
 func (c *client) channel(ctx context.Context, id string) (channel, error) {
-	var got channel
-	err := c.do(ctx, http.MethodGet, "/channels/"+id, nil, &got)
-	return got, err
+	var got struct {
+		ID     string `json:"id"`
+		Type   *int   `json:"type"`
+		Guild  string `json:"guild_id"`
+		Parent string `json:"parent_id"`
+	}
+	if err := c.do(ctx, http.MethodGet, "/channels/"+id, nil, &got); err != nil {
+		return channel{}, err
+	}
+	switch {
+	case got.ID != id:
+		return channel{}, errors.New("the answer is about no channel or about another one")
+	case got.Type == nil:
+		return channel{}, errors.New("the answer does not say of what type the channel is")
+	case got.Parent != "" && !snowflake(got.Parent):
+		return channel{}, errors.New("the channel is in something without an id")
+	}
+	return channel{Type: *got.Type, Guild: got.Guild, Parent: got.Parent, known: true}, nil
 }
 
 // member is what Discord says of somebody in a guild.
@@ -118,6 +136,9 @@ func (c *client) archive(ctx context.Context, thread string) error {
 func (c *client) me(ctx context.Context) (string, error) {
 	var got author
 	err := c.do(ctx, http.MethodGet, "/users/@me", nil, &got)
+	if err == nil && !snowflake(got.ID) {
+		err = errors.New("discord does not say who the bot is")
+	}
 	return got.ID, err
 }
 
@@ -147,20 +168,15 @@ func (c *client) keepTyping(ctx context.Context, in string, every time.Duration)
 	}
 }
 
-// thread makes a thread of a message and gives its id.
+// thread makes a thread of a message and gives its id, which is that of the
+// message: whatever else the answer names is no place of this question.
 func (c *client) thread(ctx context.Context, in, message, name string) (string, error) {
 	body := struct {
 		Name    string `json:"name"`
 		Archive int    `json:"auto_archive_duration"`
 	}{name, 1440}
-	var got struct {
-		ID string `json:"id"`
-	}
-	err := c.do(ctx, http.MethodPost, "/channels/"+in+"/messages/"+message+"/threads", body, &got)
-	if err == nil && !snowflake(got.ID) {
-		got.ID = message
-	}
-	return got.ID, err
+	err := c.do(ctx, http.MethodPost, "/channels/"+in+"/messages/"+message+"/threads", body, nil)
+	return message, err
 }
 
 const (

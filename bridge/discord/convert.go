@@ -3,6 +3,7 @@ package discord
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ type event struct {
 	Content   string  `json:"content"`
 	Author    *author `json:"author"`
 	Member    *struct {
-		Roles []string `json:"roles"`
+		Roles *[]string `json:"roles"`
 	} `json:"member"`
 	Mentions []struct {
 		ID string `json:"id"`
@@ -57,8 +58,9 @@ func decode(raw []byte) (event, error) {
 // channel is what is known of the place of a message. The zero channel is one
 // of which nothing is known.
 type channel struct {
-	Type     int    `json:"type"`
-	Parent   string `json:"parent_id"` // of a thread its channel, of a channel its category
+	Type     int
+	Guild    string
+	Parent   string // of a thread its channel, of a channel its category
 	category string
 	known    bool // type and parent
 	whole    bool // the category too
@@ -67,10 +69,14 @@ type channel struct {
 // The types of Discord's channels and messages that matter here.
 const (
 	channelText          = 0
+	channelVoice         = 2
 	channelNews          = 5
 	channelNewsThread    = 10
 	channelPublicThread  = 11
 	channelPrivateThread = 12
+	channelStage         = 13
+	channelForum         = 15
+	channelMedia         = 16
 
 	messagePlain = 0
 	messageReply = 19
@@ -80,6 +86,13 @@ const (
 
 func (c channel) thread() bool {
 	return c.known && (c.Type == channelNewsThread || c.Type == channelPublicThread || c.Type == channelPrivateThread)
+}
+
+// plain says whether it is a channel whose parent is a category. What is of a
+// type that this bot does not know is none: its parent may be a channel, where
+// other limits hold.
+func (c channel) plain() bool {
+	return c.known && slices.Contains([]int{channelText, channelVoice, channelNews, channelStage, channelForum, channelMedia}, c.Type)
 }
 
 // holdsThreads says whether a thread can be made from a message here. Where the
@@ -134,15 +147,16 @@ func (e event) kind() tiers.Kind {
 }
 
 // identity gives who sent the message. The roles are those of the message's
-// guild; what comes without a member, as a direct message does, has none.
+// guild; what comes without a member, as a direct message does, has none, and
+// who comes without roles is not known to be a member: one may be blocked.
 // Guarded by tests/contract TestDiscordRolesCountInTheirGuildOnly.
 func (e event) identity(kind tiers.Kind) tiers.Identity {
 	who := tiers.Identity{Platform: tiers.Discord, Workspace: e.GuildID, User: e.Author.ID, Kind: kind}
-	if e.GuildID == "" || e.Member == nil {
+	if e.GuildID == "" || e.Member == nil || e.Member.Roles == nil {
 		return who
 	}
 	who.Member = true
-	who.Roles = rolesOf(e.GuildID, e.Member.Roles)
+	who.Roles = rolesOf(e.GuildID, *e.Member.Roles)
 	return who
 }
 

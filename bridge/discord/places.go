@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -47,39 +48,48 @@ func (p *places) find(ctx context.Context, e event) (channel, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, mostLookup)
 	defer cancel()
-	c, err := p.look(ctx, e.ChannelID)
+	c, err := p.look(ctx, e.GuildID, e.ChannelID)
 	if err != nil {
 		return channel{}, err
 	}
-	if !c.thread() {
+	if c.plain() {
 		c.category, c.whole = c.Parent, true
 		return c, nil
 	}
-	parent, err := p.look(ctx, c.Parent)
+	parent, err := p.look(ctx, e.GuildID, c.Parent)
 	if err != nil {
 		return c, err
+	}
+	if !parent.plain() {
+		return c, errors.New("the thread is in no channel")
 	}
 	c.category, c.whole = parent.Parent, true
 	return c, nil
 }
 
-// look gives one channel, from memory or from Discord.
-func (p *places) look(ctx context.Context, id string) (channel, error) {
+// look gives one channel of a guild, from memory or from Discord.
+func (p *places) look(ctx context.Context, guild, id string) (channel, error) {
 	now := time.Now()
 	p.mu.Lock()
 	before := p.known[id]
 	p.mu.Unlock()
-	if before.fresh(now) {
+	if before.fresh(now) && before.Guild == guild {
 		return before.channel, nil
 	}
 	if !snowflake(id) {
 		return channel{}, errors.New("the channel has no id")
 	}
 	c, err := p.rest.channel(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return channel{}, err
+	case c.Guild != guild:
+		return channel{}, errors.New("the channel is of no guild or of another one")
+	case !c.plain() && !c.thread():
+		return channel{}, fmt.Errorf("channels of type %d are not known", c.Type)
+	case c.thread() && (c.Parent == "" || c.Parent == id):
+		return channel{}, errors.New("the thread is in no channel")
 	}
-	c.known = true
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.known) >= mostPlaces {

@@ -18,8 +18,13 @@ type change struct {
 	ids io.Reader
 }
 
-// write runs one change as one durable transaction.
+// write runs one change as one durable transaction. What is written to files that
+// nobody finds any more is not durable, so it is refused.
+// Guarded by tests/contract TestAJournalThatWasReplacedTakesNothing.
 func (j *Journal) write(ctx context.Context, do func(change) error) error {
+	if err := j.opened.same(); err != nil {
+		return err
+	}
 	tx, err := j.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return plain(j.cfg.Dir, err)

@@ -37,10 +37,10 @@ func (g Given) Fate(now time.Time) string {
 	switch {
 	case !g.Revoked.IsZero():
 		return Revoked
-	case !g.Holds(now):
+	case !now.Before(g.Until):
 		return Over
 	}
-	return Holds
+	return Holds // or will, where a clock went back: it can be revoked
 }
 
 // Grants are those of one moment.
@@ -148,7 +148,13 @@ func revokeGrant(ctx context.Context, c change, id int64) (Given, bool, error) {
 
 // Changed says how often grants have changed. It is cheap: whoever decides
 // by grants asks it each time, and so goes by no grant that was revoked before.
+// Where the journal's files are others by now it fails: whoever revokes a grant
+// writes there.
+// Guarded by tests/contract TestT24AGrantDoesNotOutliveItsJournal.
 func (l *Ledger) Changed(ctx context.Context) (times int64, err error) {
+	if err := l.j.opened.same(); err != nil {
+		return 0, fmt.Errorf("look at the grants: %w", err)
+	}
 	if err := l.changed.QueryRowContext(ctx).Scan(&times); err != nil {
 		return 0, fmt.Errorf("look at the grants: %w", plain(l.j.cfg.Dir, err))
 	}

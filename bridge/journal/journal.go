@@ -15,8 +15,9 @@
 // nobody comes for is ended too.
 //
 // It refuses a folder that others can write, a second serving bot, a store made
-// by a newer bot, the finish of a worker whose attempt is over, and events that
-// would contradict a job's state. It decides no tier, renders no text beyond
+// by a newer bot, the finish of a worker whose attempt is over, events that
+// would contradict a job's state, and any further use of files that are not those
+// at their paths any more. It decides no tier, renders no text beyond
 // the fixed sentences of package ask, starts no process, and never retries on
 // its own. The folder must be on a local disk.
 package journal
@@ -56,6 +57,9 @@ var (
 	ErrEnded = errors.New("the job has already ended")
 	// ErrTaken says that another process has adopted the job and works on it.
 	ErrTaken = errors.New("another process works on this question")
+	// ErrMoved says that the files at the journal's paths are not those that were
+	// opened: what others read and write there is another journal.
+	ErrMoved = errors.New("the journal's files are others than those that were opened")
 	// ErrUnknown says that this journal has no such job of its own origin.
 	ErrUnknown = errors.New("no such job here")
 )
@@ -76,6 +80,7 @@ type Journal struct {
 	ids    io.Reader // used only inside a write, so by one goroutine at a time
 	wake   chan struct{}
 	close  func() error
+	opened files
 }
 
 // AskOrigin gives a fresh origin for one asking process.
@@ -122,7 +127,13 @@ func start(ctx context.Context, cfg Config) (*Journal, error) {
 		return nil, err
 	}
 	j := &Journal{cfg: cfg, writer: writer, reader: reader, ids: ulid.Monotonic(rand.Reader, 0), wake: make(chan struct{}, 1)}
-	j.close = sync.OnceValue(func() error { return shut(own, cfg.Origin, reader, writer) })
+	j.close = sync.OnceValue(func() error {
+		j.opened.closed.Store(true)
+		return shut(own, cfg.Origin, reader, writer)
+	})
+	if err := j.opened.find(cfg.Dir); err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
 	if err := j.write(ctx, func(c change) error { return c.requeue(ctx) }); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}

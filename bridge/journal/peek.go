@@ -18,12 +18,16 @@ import (
 // Guarded by tests/contract TestAPeekLeavesNothingBehind.
 func PeekGrants(ctx context.Context, dir string, now time.Time) (Grants, error) {
 	path := filepath.Join(dir, storeName)
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Grants{}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return Grants{}, fmt.Errorf("read the grants: %w", err)
+	case !info.Mode().IsRegular():
+		return Grants{}, fmt.Errorf("read the grants: store %s is not a regular file", path)
+	case info.Size() == 0:
+		return Grants{}, nil
 	}
 	db, err := sql.Open("sqlite", peekAt(path))
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 // Recover ends the jobs of asking processes that have died since Open. It may
 // be called at any time: own jobs are not touched, for they may be running.
 func (j *Journal) Recover(ctx context.Context) error {
+	if err := j.opened.same(); err != nil {
+		return fmt.Errorf("recover: %w", err) // the gate there is another's
+	}
 	gate, err := enter(ctx, j.cfg.Dir)
 	if err != nil {
 		return fmt.Errorf("recover: %w", err)

@@ -30,9 +30,10 @@ type Config struct {
 	AppToken secret.Value // xapp-…, with connections:write
 	BotToken secret.Value // xoxb-…
 	API      string       // another base URL; empty: Slack's. Plain http only to loopback
-	// Groups gives the user groups of a workspace that the rules of now name: of
-	// them alone Slack is asked who is in them. Nil: of none.
-	Groups func(workspace string) []string
+	// Groups gives the user groups of a workspace that the rules of now name, and
+	// those among them that a block names: of them alone Slack is asked who is in
+	// them. Nil: of none.
+	Groups func(workspace string) (named, denied []string)
 	// Belief is how long what Slack says of people is believed. 0, and whatever is
 	// longer: a minute.
 	Belief time.Duration

@@ -32,6 +32,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 	cancel()
 	a.door.workers.Wait()
 	a.door.errands.Wait()
+	a.door.roster.close()
 	a.stopped.Store(true)
 	a.web.http.CloseIdleConnections()
 	a.health.set(false, "stopped")

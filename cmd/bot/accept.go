@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"parlour/bridge/ask"
@@ -50,8 +51,8 @@ func (a *acceptCmd) Run(ctx context.Context, p *process, c *cli) error {
 		return err
 	}
 	defer func() { _ = d.journal.Close() }()
-	if most := untold(d.book(), message.Place); most < message.Place.Most {
-		p.note("warning: nobody is more than %s there, as it may be in a place with a limit; tell --category, and --parent (the channel itself where it is no thread)", most)
+	if most, flags := untold(d.book(), message.Place); most < message.Place.Most {
+		p.note("warning: nobody is more than %s there, as it may be in a place with a limit; tell %s", most, strings.Join(flags, ", and "))
 		message.Place.Most = most
 	}
 	accepted, err := d.gate.Accept(ctx, message)

@@ -30,11 +30,11 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	if h.book.Rules.Count(tiers.Guest) == 0 {
 		warnings = append(warnings, "tiers/guest.yaml names nobody: nobody can ask as guest from a chat")
 	}
-	gains, err := consentIn(h.state).waiting(h)
+	wait, _, err := consentIn(h.state).waiting(h)
 	if err != nil {
 		warnings = append(warnings, err.Error())
-	} else if len(gains) > 0 {
-		warnings = append(warnings, sayWaiting(gains)+"; a bot that serves holds them back")
+	} else if len(wait.gains) > 0 {
+		warnings = append(warnings, wait.String()+"; a bot that serves holds them back")
 	}
 	for _, rule := range h.set.Rules().All() {
 		if !rule.Until.IsZero() && !time.Now().Before(rule.Until) {
@@ -54,13 +54,13 @@ func (k *checkCmd) Run(_ context.Context, p *process, c *cli) error {
 	}
 	if c.JSON {
 		return p.json(map[string]any{
-			"ok": true, "configuration": configuration, "manifests": folder, "warnings": warnings, "order_origins": origins, "waiting": append([]string{}, gains...),
+			"ok": true, "configuration": configuration, "manifests": folder, "warnings": warnings, "order_origins": origins, "waiting": append([]string{}, wait.gains...), "waiting_hash": wait.hash,
 		})
 	}
 	for _, w := range warnings {
 		p.print("warning: %s", w)
 	}
-	printWaiting(p, gains)
+	printWaiting(p, wait.gains)
 	if k.Origins {
 		for _, t := range tiers.All() {
 			p.print("%s: order of runners from the %s", t, origins[t])

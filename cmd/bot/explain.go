@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,9 +20,12 @@ type explainCmd struct {
 }
 
 type explanation struct {
+	Who               string         `json:"who"`
+	Where             string         `json:"where"`
 	tiers.Explanation                // by the files
 	InForce           tiers.Decision `json:"in_force"`          // as a bot that serves from the state folder decides
 	Waiting           []string       `json:"waiting,omitempty"` // for consent
+	Untold            []string       `json:"untold,omitempty"`  // flags without which a limit of the place may be missed
 	Choice            ask.Choice     `json:"choice"`            // this and what follows is of what is in force
 	Policy            string         `json:"policy_line,omitempty"`
 	PolicyHash        string         `json:"policy_hash,omitempty"`
@@ -29,6 +33,8 @@ type explanation struct {
 	Argv              []string       `json:"argv,omitempty"`
 	Env               []string       `json:"env,omitempty"` // names
 	Refused           string         `json:"refused,omitempty"`
+
+	direct, served bool
 }
 
 // Run decides offline, by the files and as a bot that serves from the state folder
@@ -49,10 +55,7 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	who, where := e.ids(tiers.Owner)
-	granted := peekGrants(ctx, p, h.state)
-	x := explanation{Explanation: h.book.Rules.With(granted...).Explain(who, where, now), Waiting: asServed(h, p)}
-	x.InForce = h.book.With(granted...).DecideAt(who, where, now)
+	x := e.weigh(ctx, p, h, now)
 	if x.InForce.Tier != tiers.None {
 		if err := h.preview(ctx, &x); err != nil {
 			return err
@@ -61,8 +64,87 @@ func (e *explainCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if c.JSON {
 		return p.json(x)
 	}
-	x.print(p)
+	x.print(p, c)
 	return nil
+}
+
+// weigh decides by the files and as served. A place of which a limit may be missed
+// allows what it does for another gateway.
+// Guarded by tests/journeys TestExplainAndAcceptAgree.
+func (e *explainCmd) weigh(ctx context.Context, p *process, h *house, now time.Time) explanation {
+	who, where := e.ids(tiers.Owner)
+	granted := peekGrants(ctx, p, h.state)
+	rules := h.book.Rules.With(granted...)
+	x := explanation{Waiting: asServed(h, p), direct: where.Direct}
+	before, err := consentIn(h.state).past()
+	x.served = err != nil || !before.first
+	x.Who, x.Where = e.said()
+	book := h.book.With(granted...)
+	told := where
+	if most, flags := untold(book, where); most < where.Most {
+		where.Most, x.Untold = most, flags
+	}
+	x.Explanation, x.InForce = rules.Explain(who, where, now), book.DecideAt(who, where, now)
+	paths := x.Paths
+	if len(x.Untold) > 0 {
+		paths = upTo(max(tiers.Team, x.Decision.Tier+1), whole(x, rules.Explain(who, told, now)))
+	}
+	if x.InForce.Tier < x.Decision.Tier {
+		consent := tiers.Way{Tier: x.Decision.Tier, Rule: x.Decision.Rule, All: []tiers.Doing{{Step: tiers.Consent}}}
+		paths = append([]tiers.Path{{Tier: x.Decision.Tier, Ways: []tiers.Way{consent}}}, upTo(tiers.Team, paths)...)
+	}
+	if e.At != "" {
+		paths = withoutGrants(paths)
+	}
+	x.Lead(paths...)
+	for _, d := range []*tiers.Decision{&x.Decision, &x.InForce} {
+		if d.Cap != "" && d.Place == where.Most {
+			d.Cap, d.Why = e.lowered(d.Place)
+		}
+	}
+	return x
+}
+
+// whole puts before each way that the place is told whole.
+func whole(x explanation, told tiers.Explanation) (paths []tiers.Path) {
+	tell := tiers.Doing{Step: tiers.Tell}
+	for _, flag := range x.Untold {
+		name, _, _ := strings.Cut(flag, " ")
+		tell.IDs = append(tell.IDs, name)
+	}
+	for _, path := range x.Paths {
+		if path.Tier <= x.Decision.Place {
+			paths = append(paths, path) // no limit is in the way
+		}
+	}
+	if told.Decision.Tier > x.Decision.Tier {
+		way := tiers.Way{Tier: told.Decision.Tier, Rule: told.Decision.Rule, All: []tiers.Doing{tell}}
+		paths = append(paths, tiers.Path{Tier: told.Decision.Tier, Ways: []tiers.Way{way}})
+	}
+	for _, path := range told.Paths {
+		if path.Tier <= x.Decision.Place {
+			continue
+		}
+		for i := range path.Ways {
+			path.Ways[i].All = append([]tiers.Doing{tell}, path.Ways[i].All...)
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+func upTo(most tiers.Tier, paths []tiers.Path) []tiers.Path {
+	return slices.DeleteFunc(paths, func(p tiers.Path) bool { return p.Tier > most })
+}
+
+// withoutGrants leaves out what is made now, where another time is asked about.
+func withoutGrants(paths []tiers.Path) []tiers.Path {
+	for i := range paths {
+		paths[i].Ways = slices.DeleteFunc(paths[i].Ways, func(w tiers.Way) bool {
+			return slices.ContainsFunc(w.All, func(d tiers.Doing) bool { return d.Step == tiers.MakeGrant })
+		})
+	}
+	return paths
 }
 
 // preview fills in what a question of the tier in force would run.
@@ -88,90 +170,4 @@ func (h *house) preview(ctx context.Context, x *explanation) error {
 	}
 	x.Argv, x.Env = shown.Argv, shown.Env
 	return nil
-}
-
-func (x explanation) print(p *process) {
-	d := x.InForce
-	p.print("tier: %s", d.Tier)
-	if x.Decision.Tier != d.Tier {
-		p.print("by these files: %s; in force: %s, until bot accept-gains", x.Decision.Tier, d.Tier)
-	}
-	p.print("why: %s", d.Why)
-	p.print("rule: %s", orNone(d.Rule))
-	if d.Cap != "" {
-		p.print("lowered: %s, %s", d.Person, d.Cap)
-	}
-	x.weighed(p)
-	if d.Tier == tiers.None {
-		p.print("nothing would run")
-		return
-	}
-	p.print("who reads along: %s", audience(d.Audience))
-	p.print("runner: %s (order from the %s)", orNone(x.Choice.Runner), x.Choice.Origin)
-	for _, s := range x.Choice.Skipped {
-		p.print("  skipped %s: %s", s.Runner, s.Reason)
-	}
-	if x.Refused != "" {
-		p.print("refused: %s", x.Refused)
-		return
-	}
-	p.print("argv: %q", x.Argv)
-	p.print("environment: %s", strings.Join(x.Env, " "))
-	p.print("policy: %s", x.Policy)
-	p.print("policy hash: %s", x.PolicyHash)
-	p.print("\n%s", x.Text)
-}
-
-func audience(t tiers.Tier) string {
-	if t == tiers.None {
-		return "not vouched for; strangers may"
-	}
-	return "nobody below " + t.String()
-}
-
-// weighed prints every rule that has to do with the person or the place, and
-// what would bring them to the next tier.
-func (x explanation) weighed(p *process) {
-	if len(x.Waiting) == 0 {
-		p.print("weighed:")
-	} else {
-		p.print("weighed, by these files:")
-	}
-	for _, f := range x.Findings {
-		mark := "lost"
-		if f.Won {
-			mark = "won "
-		}
-		p.print("  %s %-5s %-5s %s: %s", mark, f.Kind, f.Tier, f.Origin, f.Why)
-	}
-	if x.Others > 0 {
-		p.print("  others that are about other people and places: %d", x.Others)
-	}
-	if len(x.Findings) == 0 && x.Others == 0 {
-		p.print("  nothing: no rule names anybody on this platform")
-	}
-	if x.Next != tiers.None {
-		p.print("to be %s, any of:", x.Next)
-		for _, way := range x.Ways {
-			p.print("  - %s", way)
-		}
-	}
-	printWaiting(p, x.Waiting)
-}
-
-// mostShown is how many gains a command lists.
-const mostShown = 10
-
-// printWaiting lists what the files say and no bot goes by yet.
-func printWaiting(p *process, gains []string) {
-	if len(gains) == 0 {
-		return
-	}
-	p.print("in these files, and not in force until bot accept-gains:")
-	for _, gain := range gains[:min(len(gains), mostShown)] {
-		p.print("  - %s", gain)
-	}
-	if more := len(gains) - mostShown; more > 0 {
-		p.print("  - and %d more, which bot check --json lists", more)
-	}
 }

@@ -1,131 +1,80 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"time"
+	"strings"
 
 	"parlour/manifests"
 )
 
-// consent is the folder in which a serving bot and the operator's terminal tell
-// each other to which state of the manifests the operator has consented.
-type consent struct{ dir string }
-
-// The files of the folder: the bot writes the one, the command the other.
-const (
-	standingFile = "standing.json"
-	acceptedFile = "accepted.json"
-)
-
-func consentIn(state string) consent { return consent{filepath.Join(state, "consent")} }
-
-// standing is what a serving bot goes by. Later states are bounded by it.
-type standing struct {
-	Under   []manifests.Texts `json:"under"`
-	Names   []string          `json:"names"`   // runners that the texts may name
-	Runners map[string]string `json:"runners"` // hashes of the runner files that are used
-	Outlets map[string]string `json:"outlets"` // of the configuration that are used; nil: that was not looked at
+// bound is what the manifests of now may not go beyond. The zero bound lets nothing
+// through.
+type bound struct {
+	past
+	yes   accepted
+	open  bool // nothing bounds the tier files: the first start, or the operator has consented to all that they give
+	under []*manifests.Set
 }
 
-// accepted is what the operator has consented to.
-type accepted struct {
-	Tiers   string            `json:"tiers"`
-	Runners map[string]string `json:"runners,omitempty"`
-	Outlets map[string]string `json:"outlets,omitempty"`
-	At      time.Time         `json:"at"`
-}
-
-// standing gives what earlier states have left, and false where no bot has
-// served from this state folder.
-func (c consent) standing() (s standing, served bool, err error) {
-	err = readJSON(filepath.Join(c.dir, standingFile), &s)
-	if errors.Is(err, fs.ErrNotExist) {
-		return standing{}, false, nil
-	}
-	if err == nil && len(s.Under) == 0 {
-		err = errors.New("it names no state of the manifests")
-	}
-	return s, err == nil, err
-}
-
-// accepted gives the operator's last consent that is not used up yet. One that
-// cannot be read is none.
-func (c consent) accepted() accepted {
-	var a accepted
-	if err := readJSON(filepath.Join(c.dir, acceptedFile), &a); err != nil {
-		return accepted{}
-	}
-	return a
-}
-
-// keep stores what a serving bot goes by. A consent is used up by it: going back
-// to a state that was once accepted needs another one. What it says of runner
-// files and outlets, which count from the next start, is kept with the rest; what
-// it says of tier files waits for the very state of them. The maps of s take in
-// what is kept.
-// Guarded by tests/journeys TestT13AConsentIsForOneChange and
-// TestT13AConsentToARunnerFileOutlastsChangesOfTheTiers.
-func (c consent) keep(s standing) error {
-	yes := c.accepted()
-	maps.Copy(s.Runners, yes.Runners)
-	maps.Copy(s.Outlets, yes.Outlets)
-	err := writeJSON(c.dir, standingFile, s)
-	switch {
-	case err != nil:
-		return err
-	case len(s.Under) == 1 && yes.Tiers == s.Under[0].Hash():
-		return os.Remove(filepath.Join(c.dir, acceptedFile))
-	case yes.Runners != nil || yes.Outlets != nil:
-		return c.accept(accepted{Tiers: yes.Tiers, At: yes.At})
-	}
-	return nil
-}
-
-func (c consent) accept(a accepted) error { return writeJSON(c.dir, acceptedFile, a) }
-
-// earlier reads the states that bound the manifests. Those that cannot be read
-// any more bound everything: only the operator's consent helps.
+// bound reads the states that bound the manifests. Those that cannot be read any
+// more bound everything: only the operator's consent helps.
 // Guarded by tests/journeys TestT13WhatWasAcceptedCannotBeReadAnyMore.
-func (c consent) earlier(set *manifests.Set) ([]*manifests.Set, standing, error) {
-	s, served, err := c.standing()
-	if err == nil && !served {
-		return nil, standing{}, nil
+func (c consent) bound(set *manifests.Set) (bound, error) {
+	if err := c.guard(); err != nil {
+		return bound{}, err
 	}
-	var under []*manifests.Set
-	for _, texts := range s.Under {
+	b := bound{}
+	b.yes, _ = c.accepted() // what cannot be read is none; a bot that serves says so
+	p, err := c.past()
+	for _, texts := range p.Under {
 		if err == nil {
 			var before *manifests.Set
-			before, err = set.Earlier(texts, s.Names)
-			under = append(under, before)
+			before, err = set.Earlier(texts, p.Names)
+			b.under = append(b.under, before)
 		}
 	}
-	if err == nil {
-		return under, s, nil
+	b.past = p
+	b.open = p.first || b.yes.Tiers == set.Texts().Hash()
+	switch {
+	case err == nil:
+		return b, nil
+	case b.open:
+		b.under = nil
+		return b, nil
 	}
-	if c.accepted().Tiers == set.Texts().Hash() {
-		return nil, standing{Runners: s.Runners, Outlets: s.Outlets}, nil
-	}
-	return nil, s, bad("what was accepted before cannot be read in %s (%w); after reading the manifests, consent to all that they give: bot accept-gains", c.dir, err)
+	return bound{}, bad("what was accepted before cannot be read in %s (%w); after reading the manifests, consent to all that they give: bot accept-gains", c.dir, err)
 }
 
-// withheld names the runners whose files are new or have changed since the
-// operator's consent. They are not used.
-// Guarded by tests/journeys TestT13AChangedRunnerFileWaits.
-func (c consent) withheld(set *manifests.Set, s standing) (names []string) {
-	if s.Under == nil {
-		return nil // the first start, or all of it was accepted
+// states are those underneath; none only where nothing bounds the tier files.
+// Guarded by TestT13TheZeroBoundLetsNothingThrough.
+func (b bound) states() []*manifests.Set {
+	switch {
+	case b.open:
+		return nil
+	case len(b.under) == 0:
+		return []*manifests.Set{manifests.Nothing()}
 	}
-	yes := c.accepted().Runners
-	for name, hash := range set.RunnerFiles() {
-		if s.Runners[name] != hash && yes[name] != hash {
+	return b.under
+}
+
+// withheld names the runners that are driven otherwise than the operator has
+// consented to: by a file that is new or has changed, or by the shipped one since
+// their own is gone. They are not used. A shipped runner beside which there was no
+// file is part of the program, and new with it.
+// Guarded by tests/journeys TestT13AChangedRunnerFileWaits,
+// TestT13TheShippedRunnerInThePlaceOfAFileThatIsGoneWaits and
+// TestT13AfterALossOfWhatWasAcceptedRunnersAreBoundToTheConsent.
+func (b bound) withheld(set *manifests.Set) (names []string) {
+	if b.first {
+		return nil
+	}
+	for name, now := range b.driven(set) {
+		if b.Runners[name] != now && b.yes.Runners[name] != now {
 			names = append(names, name)
 		}
 	}
@@ -133,100 +82,120 @@ func (c consent) withheld(set *manifests.Set, s standing) (names []string) {
 	return names
 }
 
-func runnerGains(names []string) (gains []string) {
+// driven gives the hash of each of the operator's runner files, and which of those
+// of before the shipped ones have taken the place of.
+func (b bound) driven(set *manifests.Set) map[string]string {
+	all := set.RunnerFiles()
+	for name := range b.Runners {
+		_, err := manifests.Shipped("runners/" + name + ".yaml")
+		if _, own := all[name]; !own && err == nil {
+			all[name] = shippedRunner
+		}
+	}
+	return all
+}
+
+// runnerGains says of runners what waits.
+func (b bound) runnerGains(set *manifests.Set, names []string) (gains []string) {
+	own := set.RunnerFiles()
 	for _, name := range names {
-		gains = append(gains, "runner "+name+": its file is new or has changed")
+		text := "runner " + name + ": its file is new or has changed"
+		if own[name] == "" {
+			text = "runner " + name + ": its file is gone, and the shipped runner of this name would be used"
+		}
+		if what := set.RunnerChanges(name, b.Files[name]); len(what) > 0 {
+			text += " (" + strings.Join(what, "; ") + ")"
+		}
+		gains = append(gains, text)
 	}
 	return gains
 }
 
+// pending is what waits for consent, and the name of exactly that.
+type pending struct {
+	gains []string
+	hash  string
+}
+
+// hashDigits are as many that nobody finds another state with the same hash.
+const hashDigits = 16
+
+// pendingOf names what waits, beside all that a consent to it is to. Where the folder
+// of the manifests lies makes no difference.
+func pendingOf(h *house, tiers string, gains []string) pending {
+	told := []string{}
+	for _, gain := range gains {
+		if h.cfg.Manifests != "" {
+			gain = strings.ReplaceAll(gain, h.cfg.Manifests, "")
+		}
+		told = append(told, gain)
+	}
+	slices.Sort(told)
+	text, _ := json.Marshal([]any{tiers, h.set.RunnerFiles(), h.cfg.outlets(), told}) // strings never fail
+	sum := sha256.Sum256(text)
+	return pending{gains, hex.EncodeToString(sum[:])[:hashDigits]}
+}
+
+// command is what the operator types to consent to exactly this.
+func (w pending) command() string { return "bot accept-gains " + w.hash }
+
+func (w pending) String() string {
+	return fmt.Sprintf("%d gains wait for your consent (%s), first: %s", len(w.gains), w.command(), w.gains[0])
+}
+
 // waiting lists what of the manifests and the configuration waits for consent.
-func (c consent) waiting(h *house) ([]string, error) {
-	under, s, err := c.earlier(h.set)
+func (c consent) waiting(h *house) (pending, bound, error) {
+	b, err := c.bound(h.set)
 	if err != nil {
-		return nil, err
+		return pending{}, bound{}, err
 	}
-	gains := []string{}
-	if c.accepted().Tiers != h.set.Texts().Hash() {
-		gains = append(gains, manifests.Gained(under, h.set)...)
+	gains := manifests.Gained(b.states(), h.set)
+	if len(gains) == 0 {
+		b.open = true // they go beyond nothing
 	}
-	return slices.Concat(gains, runnerGains(c.withheld(h.set, s)), outletGains(h.closed)), nil
+	gains = slices.Concat([]string{}, gains, b.runnerGains(h.set, b.withheld(h.set)), outletGains(h.closed))
+	return pendingOf(h, h.set.Texts().Hash(), gains), b, nil
 }
 
 // inForce bounds the manifests by what was accepted, for a command that does not
 // serve. It stores nothing, and says what waits.
 // Guarded by tests/journeys TestT13AnotherGatewayGetsNoMoreThanWasAccepted.
-func (c consent) inForce(set *manifests.Set, log *slog.Logger) (f manifests.Force, without []string, err error) {
-	under, s, err := c.earlier(set)
+func (h *house) inForce(log *slog.Logger) (f manifests.Force, without []string, err error) {
+	wait, b, err := consentIn(h.state).waiting(h)
 	if err != nil {
 		return manifests.Force{}, nil, err
 	}
-	gains, without := []string{}, c.withheld(set, s)
-	if c.accepted().Tiers != set.Texts().Hash() {
-		gains = manifests.Gained(under, set)
+	if len(wait.gains) > 0 {
+		log.Warn(wait.String())
 	}
-	if all := append(slices.Clone(gains), runnerGains(without)...); len(all) > 0 {
-		log.Warn(sayWaiting(all))
-	}
-	if len(gains) == 0 {
-		under = nil
-	}
-	return manifests.InForce(set, under...), without, nil
+	return manifests.InForce(h.set, b.states()...), b.withheld(h.set), nil
 }
 
 // goByConsent puts what is in force in the place of what the files say.
 func (h *house) goByConsent(log *slog.Logger) error {
-	force, without, err := consentIn(h.state).inForce(h.set, log)
-	if err != nil {
-		return err
+	force, without, err := h.inForce(log)
+	if err == nil {
+		h.goBy(force, without)
 	}
+	return err
+}
+
+func (h *house) goBy(force manifests.Force, without []string) {
 	h.runner = h.runner.With(policies(force, without))
 	h.book = rulebook(force, h.runner)
-	return nil
 }
 
-// asServed is goByConsent for a command that only looks. It gives what waits, and
+// served is goByConsent for a command that only looks. It gives what waits, and
 // stores nothing.
-func asServed(h *house, p *process) []string {
-	waiting, err := consentIn(h.state).waiting(h)
+func served(h *house, p *process) pending {
+	wait, b, err := consentIn(h.state).waiting(h)
 	if err == nil {
-		err = h.goByConsent(slog.New(slog.DiscardHandler))
-	}
-	if err != nil {
+		h.goBy(manifests.InForce(h.set, b.states()...), b.withheld(h.set))
+	} else {
 		p.note("warning: %s; what the files say is shown, and no bot serves by it", err)
 	}
-	return waiting
+	return wait
 }
 
-func sayWaiting(gains []string) string {
-	return fmt.Sprintf("%d gains wait for your consent (bot accept-gains), first: %s", len(gains), gains[0])
-}
-
-func readJSON(file string, to any) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, to)
-}
-
-// writeJSON puts a whole file in its place at once.
-func writeJSON(dir, name string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(dir, "."+name+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(file.Name()) }()
-	_, err = file.Write(append(text, '\n'))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), filepath.Join(dir, name))
-}
+// asServed is served for what shows the gains alone.
+func asServed(h *house, p *process) []string { return served(h, p).gains }

@@ -44,7 +44,7 @@ func (g *grantCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	force, _, err := consentIn(h.state).inForce(h.set, h.log)
+	force, _, err := h.inForce(h.log)
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,9 @@ func (g *grantCmd) read(now time.Time) (tiers.Grant, error) {
 		return tiers.Grant{}, bad("--tier: %w", err)
 	}
 	platform := tiers.Platform(g.Platform)
+	if platform == tiers.Slack && strings.HasPrefix(g.Workspace, "E") {
+		return tiers.Grant{}, bad("--workspace %s is an organisation, in which no place is; right: the workspace's own id, such as T0ABC1234", g.Workspace)
+	}
 	for _, channel := range append([]string{""}, g.Channel...) {
 		if err := manifests.CheckIDs(platform, g.Workspace, channel, g.User); err != nil {
 			return tiers.Grant{}, badInput{err}
@@ -150,11 +153,15 @@ func lasting(text string) (time.Duration, error) {
 }
 
 // doubts says why a grant may not do what it seems to, by the decisions with and
-// without it.
+// without it. Roles and user groups are not asked for: blocks by those are named.
+// Guarded by tests/journeys TestAGrantThatDoesNothingIsWarnedOf.
 func doubts(book bridge.Rulebook, others []tiers.Grant, g tiers.Grant) []string {
 	out := []string{}
 	without, with := book.With(others...), book.With(append(slices.Clone(others), g)...)
-	who := tiers.Identity{Platform: g.Platform, Workspace: g.Workspace, User: g.User, Kind: tiers.Person, Member: !g.External, External: g.External}
+	who := tiers.Identity{
+		Platform: g.Platform, Workspace: g.Workspace, User: g.User, Kind: tiers.Person, Member: !g.External, External: g.External,
+		GroupsKnown: g.Platform == tiers.Slack,
+	}
 	channels, everywhere := g.Channels, g.Channels == nil
 	if everywhere {
 		channels = []string{"any"} // no limit is about it alone
@@ -175,7 +182,28 @@ func doubts(book bridge.Rulebook, others []tiers.Grant, g tiers.Grant) []string 
 			out = append(out, fmt.Sprintf("%s they are %s all the same: %s", at, after.Tier, after.Why))
 		}
 	}
-	return append(out, lowered(book.Rules, g)...)
+	return slices.Concat(out, perhapsBlocked(book, g), lowered(book.Rules, g))
+}
+
+// perhapsBlocked names the blocks of roles and user groups that the grant may meet.
+func perhapsBlocked(book bridge.Rulebook, g tiers.Grant) (out []string) {
+	for _, rules := range append([]tiers.Rules{book.Rules}, book.Under...) {
+		for _, b := range rules.Blocks() {
+			if b.Platform != g.Platform || b.Workspace != g.Workspace {
+				continue
+			}
+			for _, of := range []struct {
+				whoever, whether string
+				ids              []string
+			}{{"whoever has the role ", "they have it", b.Roles}, {"whoever is in user group ", "they are", b.Groups}} {
+				said := of.whoever + strings.Join(of.ids, " or ") + " is blocked (" + b.Origin + "); it is not known here whether " + of.whether
+				if len(of.ids) > 0 && len(out) < mostDoubts && !slices.Contains(out, said) {
+					out = append(out, said)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // mostDoubts bounds how many limits of places are named.

@@ -25,8 +25,8 @@ func (g *guardrailCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if waiting := asServed(h, p); len(waiting) > 0 {
-		p.note("warning: %s", sayWaiting(waiting))
+	if wait := served(h, p); len(wait.gains) > 0 {
+		p.note("warning: %s", wait)
 	}
 	if g.For == "core" {
 		return h.printDelegation(ctx, p, c, tier)

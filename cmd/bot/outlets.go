@@ -50,15 +50,13 @@ func (c config) outlets() map[string]string {
 // consent, each with what waits. They are not used.
 // Guarded by tests/journeys TestT13AChangedAddressOfAProviderWaits and
 // TestT13AChangedAddressOfAPlatformWaits.
-func (c consent) closed(set *manifests.Set, outlets map[string]string) map[string]string {
-	s, served, err := c.standing()
-	yes, all := c.accepted(), map[string]string{}
-	switch {
-	case err != nil && yes.Tiers != set.Texts().Hash():
-		return nil // nothing is served before a consent: see earlier
-	case err == nil && (!served || s.Outlets == nil):
+func (c consent) closed(outlets map[string]string) map[string]string {
+	s, err := c.past() // of what cannot be read nothing counts, and all waits
+	if err == nil && s.first {
 		return nil
 	}
+	yes, _ := c.accepted()
+	all := map[string]string{}
 	for name, to := range outlets {
 		was, known := s.Outlets[name]
 		switch {

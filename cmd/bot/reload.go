@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"reflect"
@@ -28,8 +29,11 @@ type reload struct {
 	force    manifests.Force
 	names    map[tiers.Tier]int // of the policies, see bridge.Rulebook
 	withheld []string           // runners whose files wait for consent
-	held     []string           // what waits of the start: runner files, and of the configuration
+	before   bound              // of the start
 	agreed   standing           // what is kept beside the states of the tier files
+	begun    bool               // the start is over: what is read at a start only waits for the next one
+	waits    atomic.Pointer[pending]
+	refused  string // the last reason for which a consent did not count
 	metrics  *reloads
 	changed  func() // the book is another one
 }
@@ -39,29 +43,29 @@ type reload struct {
 // what would refuse to start changes nothing.
 func newReload(h *house, p *process, m *reloads) (*reload, error) {
 	r := &reload{h: h, consent: consentIn(h.state), metrics: m, changed: func() {}, names: map[tiers.Tier]int{}}
-	under, before, err := r.consent.earlier(h.set)
-	if err != nil {
+	var err error
+	if r.before, err = r.consent.bound(h.set); err != nil {
 		return nil, err
 	}
-	r.withheld = r.consent.withheld(h.set, before)
-	r.agreed = r.agree(before)
-	r.held = append(runnerGains(r.withheld), outletGains(h.closed)...)
-	if _, served, _ := r.consent.standing(); !served {
+	r.withheld = r.before.withheld(h.set)
+	r.agreed = r.agree()
+	if r.before.first {
 		p.note("the first start with the state folder %s: what the manifests and the configuration say is accepted", h.state)
 	}
 	var turn manifests.Turn
 	r.live, turn = manifests.NewLive(manifests.LiveConfig{
-		Allow: r.allow, Consented: func(hash string) bool { return r.consent.accepted().Tiers == hash },
-		Turned: r.turned, Keep: r.keep, Now: time.Now,
-	}, h.set, under)
+		Allow: r.allow, Consented: func(hash string) bool { return r.accepted().Tiers == hash },
+		Turned: r.turned, Unbounded: r.before.open, Keep: r.keep, Now: time.Now,
+	}, h.set, r.before.states())
 	if turn.Kept != nil {
 		return nil, fmt.Errorf("store what was accepted: %w", turn.Kept)
 	}
+	r.begun = true
 	r.open(turn.Force)
-	if gains := slices.Concat(turn.Gains, r.held); len(gains) > 0 {
-		p.note("warning: %s; until then what was accepted before stays in force", sayWaiting(gains))
+	if wait := r.wait(turn); len(wait.gains) > 0 {
+		p.note("warning: %s; until then what was accepted before stays in force", wait)
 	}
-	m.waiting.Set(float64(len(turn.Gains) + len(r.held)))
+	m.waiting.Set(float64(len(r.waits.Load().gains)))
 	return r, nil
 }
 
@@ -76,23 +80,92 @@ func (r *reload) allow(set *manifests.Set) error {
 	return nil
 }
 
-// keep stores what the next state and the next start are bounded by.
+// wait takes note of what waits after a turn. What of the start was accepted by now
+// counts from the next one, and waits no more.
+func (r *reload) wait(t manifests.Turn) pending {
+	now := bound{past: past{standing: r.agreed}, yes: r.accepted()}
+	closed := maps.Clone(r.h.closed)
+	maps.DeleteFunc(closed, func(name, _ string) bool { return now.yes.Outlets[name] == r.h.cfg.outlets()[name] })
+	held := append(now.runnerGains(r.h.set, now.withheld(r.h.set)), outletGains(closed)...)
+	wait := pendingOf(r.h, t.Hash, slices.Concat(t.Gains, held))
+	r.waits.Store(&wait)
+	return wait
+}
+
+// accepted gives the operator's consent, and says why one does not count.
+func (r *reload) accepted() accepted {
+	yes, err := r.consent.accepted()
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != r.refused {
+		r.h.log.Error("a consent is not counted; what waits goes on waiting", "why", why)
+	}
+	r.refused = why
+	return yes
+}
+
+// keep stores what the next state and the next start are bounded by. A consent ends
+// with it: the tier files' once their state is in force or another one lies there,
+// so that going back to a state that was once accepted needs another consent; that
+// to runner files and outlets with the next start, which uses it or has others.
+// Guarded by tests/journeys TestT13AConsentIsForOneChange,
+// TestT13AConsentThatNoBotHasUsedEndsWithTheNextStart and
+// TestT13AConsentToARunnerFileOutlastsChangesOfTheTiers.
 func (r *reload) keep(under []manifests.Texts) error {
+	yes := r.accepted()
+	rest := yes
+	used := len(under) == 1 && under[0].Hash() == yes.Tiers
+	if used || yes.Tiers != "" && r.lies() != yes.Tiers {
+		rest.Tiers = ""
+	}
+	rest.Runners, rest.Outlets = r.later(yes.Runners, r.agreed.Runners), r.later(yes.Outlets, r.agreed.Outlets)
 	r.agreed.Under = under
-	return r.consent.keep(r.agreed)
+	if err := r.consent.keep(r.agreed); err != nil {
+		return err
+	}
+	return r.consent.retire(yes, rest)
+}
+
+// later gives what of a consent counts from the next start.
+func (r *reload) later(yes, agreed map[string]string) map[string]string {
+	if !r.begun {
+		return nil
+	}
+	yes = maps.Clone(yes)
+	maps.DeleteFunc(yes, func(name, to string) bool { return agreed[name] == to })
+	return yes
+}
+
+// lies gives the hash of the tier files as they lie there now: a consent may be to
+// a state that is looked at next.
+func (r *reload) lies() string {
+	if r.h.cfg.Manifests == "" {
+		return r.h.set.Texts().Hash()
+	}
+	return manifests.TiersIn(r.h.cfg.Manifests).Hash()
 }
 
 // agree gives to what the operator has consented of that which is read at a start
 // only: what is used, and what stays accepted of that which waits.
-func (r *reload) agree(before standing) standing {
-	s := standing{Runners: map[string]string{}, Outlets: map[string]string{}}
-	for name, hash := range r.h.set.RunnerFiles() {
-		s.Names = append(s.Names, name)
-		if slices.Contains(r.withheld, name) {
-			hash = before.Runners[name]
+func (r *reload) agree() standing {
+	before := r.before.standing
+	s := standing{Runners: map[string]string{}, Files: manifests.Texts{}, Outlets: map[string]string{}}
+	texts := r.h.set.RunnerTexts()
+	for name, hash := range r.before.driven(r.h.set) {
+		text := texts[name]
+		switch {
+		case slices.Contains(r.withheld, name):
+			hash, text = before.Runners[name], before.Files[name]
+		case hash == shippedRunner:
+			hash = ""
 		}
-		s.Runners[name] = hash
+		if hash != "" {
+			s.Runners[name], s.Files[name] = hash, text
+		}
 	}
+	s.Names = slices.Collect(maps.Keys(texts))
 	for _, name := range before.Names {
 		if !slices.Contains(s.Names, name) {
 			s.Names = append(s.Names, name)
@@ -135,7 +208,7 @@ func (r *reload) open(f manifests.Force) {
 // turned takes over a new state of the files.
 func (r *reload) turned(t manifests.Turn) {
 	log := r.h.log
-	defer func() { r.metrics.show(t.Err != nil, len(t.Gains)+len(r.held)) }() // once it is so
+	defer func() { r.metrics.show(t.Err != nil, len(r.waits.Load().gains)) }() // once it is so
 	if t.Err != nil {
 		log.Error("the manifests are refused; the last good ones stay in force", "why", sayRefused(t.Err))
 		return
@@ -146,8 +219,9 @@ func (r *reload) turned(t manifests.Turn) {
 	for _, loss := range t.Losses {
 		log.Info("in force: less right", "what", loss)
 	}
+	wait := r.wait(t)
 	for _, gain := range t.Gains {
-		log.Warn("a gain waits for consent: bot accept-gains", "what", gain)
+		log.Warn("a gain waits for consent: "+wait.command(), "what", gain)
 	}
 	if t.Folded {
 		log.Warn("so many states of the manifests wait for consent that they are held as one, which may give somebody less than each: bot accept-gains")
@@ -200,8 +274,8 @@ func (r *reload) String() string {
 	if s.Refused != nil {
 		text = "last good of " + s.Good.UTC().Format(time.RFC3339) + "; refused: " + sayRefused(s.Refused)
 	}
-	if gains := slices.Concat(s.Waiting, r.held); len(gains) > 0 {
-		text += "; " + sayWaiting(gains)
+	if wait := r.waits.Load(); len(wait.gains) > 0 {
+		text += "; " + wait.String()
 	}
 	return text
 }

@@ -23,6 +23,10 @@ type revoked struct {
 	Revoked []journal.Given `json:"revoked"` // now
 	Over    []told          `json:"over"`    // before; nothing had to be done
 	Unknown []int64         `json:"unknown"`
+	// Left are other grants by which the people whose grants were named have a
+	// right all the same.
+	Left     []journal.Given `json:"left"`
+	Warnings []string        `json:"warnings"`
 }
 
 // Run takes grants back. What is known of those that were named is taken back in
@@ -52,6 +56,9 @@ func (r *revokeCmd) Run(ctx context.Context, p *process, c *cli) error {
 	} else {
 		done.print(p)
 	}
+	for _, w := range done.Warnings {
+		p.note("warning: %s", w)
+	}
 	for _, id := range done.Unknown {
 		p.note("bot: no grant %d in %s; %s lists them", id, state, c.again("grants"))
 	}
@@ -71,6 +78,26 @@ func (d revoked) print(p *process) {
 			at = g.Given.Revoked
 		}
 		p.print("grant %d was over before: %s at %s", g.ID, g.Fate, utc(at))
+	}
+	for _, g := range d.Left {
+		p.print("they still have grant %d: %s, until %s", g.ID, given(g.Grant), utc(g.Until))
+	}
+}
+
+// remains notes the grants that the people whose grants were named still have.
+// Guarded by tests/journeys TestRevokeSaysWhatIsLeft.
+func (d *revoked) remains(all []journal.Given, now time.Time) {
+	named := map[[2]string]bool{}
+	for _, g := range d.Revoked {
+		named[[2]string{string(g.Platform), g.User}] = true
+	}
+	for _, g := range d.Over {
+		named[[2]string{string(g.Platform), g.User}] = true
+	}
+	for _, g := range all {
+		if named[[2]string{string(g.Platform), g.User}] && g.Fate(now) == journal.Holds {
+			d.Left = append(d.Left, g)
+		}
 	}
 }
 
@@ -129,7 +156,7 @@ func (r *revokeCmd) person(ctx context.Context, state string) ([]int64, error) {
 }
 
 func revoke(ctx context.Context, state string, ids []int64) (revoked, error) {
-	done := revoked{Revoked: []journal.Given{}, Over: []told{}, Unknown: []int64{}}
+	done := revoked{Revoked: []journal.Given{}, Over: []told{}, Unknown: []int64{}, Left: []journal.Given{}, Warnings: []string{}}
 	found, err := journal.PeekGrants(ctx, state, time.Now())
 	if err == nil && len(found.All) == 0 { // looking must not begin a journal
 		done.Unknown = ids
@@ -152,6 +179,14 @@ func revoke(ctx context.Context, state string, ids []int64) (revoked, error) {
 		default:
 			done.Over = append(done.Over, told{g, g.Fate(time.Now())})
 		}
+	}
+	rest, err := l.List(ctx)
+	if err != nil {
+		return revoked{}, err
+	}
+	done.remains(rest.All, time.Now())
+	if served, err := l.Served(ctx); err == nil && !served {
+		done.Warnings = append(done.Warnings, "no bot serves from "+state+" now: one that serves from elsewhere does not hear of this")
 	}
 	return done, nil
 }

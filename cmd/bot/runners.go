@@ -67,8 +67,8 @@ func (cmd *runnersCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if waiting := asServed(h, p); len(waiting) > 0 {
-		p.note("warning: %s", sayWaiting(waiting))
+	if wait := served(h, p); len(wait.gains) > 0 {
+		p.note("warning: %s", wait)
 	}
 	if cmd.Invocation {
 		return h.invocations(ctx, p, c)

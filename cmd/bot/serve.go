@@ -42,6 +42,9 @@ func (s *serveCmd) Run(ctx context.Context, p *process, c *cli) error {
 	if err != nil {
 		return err
 	}
+	if _, err := consentIn(h.state).bound(h.set); err != nil {
+		return err // before it is said that all waits
+	}
 	on, off := h.platforms()
 	for _, why := range off {
 		p.note("%s", why)
@@ -149,7 +152,7 @@ func (h *house) serve(ctx context.Context, p *process, j *journal.Journal, on []
 	}
 	adapters := map[tiers.Platform]adapter{}
 	for _, platform := range on {
-		a, err := h.connect(platform, gate, func(workspace string) []string { return book().Groups(workspace) })
+		a, err := h.connect(platform, gate, func(workspace string) (named, denied []string) { return book().Groups(workspace) })
 		if err != nil {
 			return badInput{err}
 		}
@@ -205,8 +208,8 @@ func platformNames(on []tiers.Platform) string {
 }
 
 // connect makes the adapter of a platform. groups gives the user groups that have
-// a meaning at the time.
-func (h *house) connect(platform tiers.Platform, gate *bridge.Gate, groups func(workspace string) []string) (adapter, error) {
+// a meaning at the time, and those that a block names.
+func (h *house) connect(platform tiers.Platform, gate *bridge.Gate, groups func(workspace string) (named, denied []string)) (adapter, error) {
 	if platform == tiers.Slack {
 		return slack.New(slack.Config{
 			AppToken: h.cfg.tokens.slackApp, BotToken: h.cfg.tokens.slackBot, API: h.cfg.Slack.API, Groups: groups,

@@ -61,7 +61,7 @@ func (p *process) open(c *cli) (*house, error) {
 	if h.secrets, err = secret.NewRedactor(cfg.secrets()...); err != nil {
 		return nil, bad("configuration: %w", err)
 	}
-	h.closed = consentIn(h.state).closed(set, cfg.outlets())
+	h.closed = consentIn(h.state).closed(cfg.outlets())
 	if h.runner, err = p.runner(h); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"parlour/bridge/ask"
 	"parlour/runner/probe/mock"
 	discordfake "parlour/tests/fakes/discord"
+	"parlour/tests/house"
 )
 
 // Scenario: whoever may write the configuration, and not consent, has what people
@@ -33,7 +34,7 @@ func TestT13AChangedAddressOfAProviderWaits(t *testing.T) {
 	v.Write("config.yaml", strings.Join(lines, ""))
 	log, end := v.serve(t)
 	page, _ := log.Page("/readyz")
-	require.Contains(t, page, "1 gains wait for your consent (bot accept-gains), first: configuration, model.anthropic: what is asked goes to "+elsewhere.URL)
+	require.Contains(t, house.Unhashed(page), "1 gains wait for your consent (bot accept-gains), first: configuration, model.anthropic: what is asked goes to "+elsewhere.URL)
 	v.discord.Say(discordfake.Said{Channel: placeID, Author: discordfake.User{ID: annaID, Name: "Anna"}, Content: "<@" + chatBot + "> who am I?"})
 	refused := func() bool {
 		got := v.discord.Posted("")
@@ -60,6 +61,6 @@ func TestT13AChangedAddressOfAProviderWaits(t *testing.T) {
 		v.Write("config.yaml", text)
 		got := v.Bot("check", "--config", v.config)
 		require.Equal(t, 0, got.Code, got.Err)
-		require.Contains(t, got.Out, "1 gains wait for your consent (bot accept-gains), first: configuration, model.anthropic: ", name)
+		require.Contains(t, house.Unhashed(got.Out), "1 gains wait for your consent (bot accept-gains), first: configuration, model.anthropic: ", name)
 	}
 }

@@ -100,7 +100,7 @@ func newHall(dir string) (*hall, error) {
 	// The operator consents to each edit: rules underneath would make decisions
 	// dearer, and not the reload.
 	h.live, turn = manifests.NewLive(manifests.LiveConfig{
-		Allow: func(*manifests.Set) error { return nil }, Consented: func(string) bool { return true },
+		Allow: func(*manifests.Set) error { return nil }, Consented: func(string) bool { return true }, Unbounded: true,
 		Turned: h.turned, Keep: func([]manifests.Texts) error { return nil }, Now: time.Now,
 	}, set, nil)
 	h.open(turn.Force)

@@ -255,6 +255,72 @@ func TestNobodyIsLookedUpWithoutNeed(t *testing.T) {
 	}
 }
 
+// The platform says when a message was sent by its own clock. Where that of the
+// host is behind, every message looks young for ever.
+func TestTheClockOfTheHostSparesNoLook(t *testing.T) {
+	t.Parallel()
+	for name, behind := range map[string]time.Duration{"as much as it waits": 10 * time.Minute, "a little": 7 * time.Second, "by years": 3 * 365 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &watched{look: answering(member("x"), nil)}
+				s := overlook(t, lookedRules(), takesFor(max(behind%time.Hour, 6*time.Second)), p)
+				s.accept(asks("1", member("owner"), 0))
+				s.accept(asks("2", member("x", lookedRole), -behind))
+				<-p.got
+				require.Equal(t, tiers.Guest, (<-p.got).Receipt.Tier, "the role was taken away while the question waited")
+				require.NoError(t, s.end())
+			})
+		})
+	}
+	t.Run("before a late delivery", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			p := &watched{look: answering(member("x"), nil)}
+			s := overlook(t, lookedRules(), takesFor(62*time.Second), p)
+			m := asks("1", member("x", lookedRole), 0)
+			m.At = m.At.Add(4 * time.Second) // no reason to look before the run
+			s.accept(m)
+			require.Equal(t, ask.Lowered, (<-p.got).Outcome.Cause)
+			require.NoError(t, s.end())
+		})
+	})
+}
+
+// What another process has taken in is of an age that this one does not know.
+func TestAfterARestartEverybodyIsLookedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &watched{look: answering(member("x"), nil)}
+		s := overlook(t, lookedRules(), takesFor(0), p)
+		out, err := bridge.NewOutbox(s.journal, bridge.Senders{tiers.Discord: p}, nil, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		s.gate, err = bridge.NewGate(book(lookedRules()), s.journal, out) // of the bot before
+		require.NoError(t, err)
+		s.accept(asks("1", member("x", lookedRole), 0))
+		require.Equal(t, tiers.Guest, (<-p.got).Receipt.Tier)
+		require.NoError(t, s.end())
+	})
+}
+
+// A message that comes again tells no more than it did the first time.
+func TestAMessageThatComesAgainIsNotYoungAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &watched{look: answering(member("x"), nil)}
+		s := overlook(t, lookedRules(), takesFor(time.Minute), p)
+		s.accept(asks("1", member("owner"), 0))
+		m := asks("2", member("x", lookedRole), -time.Minute)
+		s.accept(m)
+		<-time.After(59 * time.Second)
+		_, err := s.gate.Accept(t.Context(), m)
+		require.NoError(t, err)
+		<-p.got
+		require.Equal(t, tiers.Guest, (<-p.got).Receipt.Tier)
+		require.NoError(t, s.end())
+	})
+}
+
 func TestAnAnswerIsWithheldFromWhomLostTheirRoleMeanwhile(t *testing.T) {
 	t.Parallel()
 	left := tiers.Identity{Platform: tiers.Discord, Workspace: "1", User: "x", Kind: tiers.Person}

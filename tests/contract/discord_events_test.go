@@ -245,6 +245,61 @@ func TestDiscordFailedLookupIsLessRightAndNotKept(t *testing.T) {
 	require.Len(t, r.fake.Requests("GET", func(p string) bool { return p == "/channels/"+discordThread }), 2, "what is known is kept")
 }
 
+// A limit of the parent channel must not be lost because an answer says less than
+// was asked, or something else.
+func TestDiscordALookUpThatTellsNothingIsAFailedOne(t *testing.T) {
+	t.Parallel()
+	of := func(id, guild, more string) string {
+		return `{"id":"` + id + `","guild_id":"` + guild + `"` + more + `}`
+	}
+	const parent = `,"parent_id":"` + discordChannel + `"`
+	for name, body := range map[string]string{
+		"nothing":                  `{}`,
+		"null":                     `null`,
+		"another channel":          of("799999999999999999", discordGuild, `,"type":11`+parent),
+		"no id":                    `{"type":11,"guild_id":"` + discordGuild + `"` + parent + `}`,
+		"no type":                  of(discordThread, discordGuild, parent),
+		"another guild":            of(discordThread, "799999999999999999", `,"type":0`),
+		"no guild":                 `{"id":"` + discordThread + `","type":0}`,
+		"a type that nobody knows": of(discordThread, discordGuild, `,"type":99`+parent),
+		"a category":               of(discordThread, discordGuild, `,"type":4`),
+		"a thread in nothing":      of(discordThread, discordGuild, `,"type":11`),
+		"a thread in itself":       of(discordThread, discordGuild, `,"type":11,"parent_id":"`+discordThread+`"`),
+		"a parent that is no id":   of(discordThread, discordGuild, `,"type":11,"parent_id":"../1"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := serveDiscord(t, answers("an answer"))
+			isThread := func(p string) bool { return p == "/channels/"+discordThread }
+			r.fake.Fail(fake.Rule{Method: "GET", Match: isThread, Times: 1, Status: 200, Body: body})
+			for i := range 2 {
+				r.fake.Say(ask1(discordThread, discordTeam, mentionBot+" one"))
+				r.until("it is taken in", func() bool { return len(r.probe.messages()) == i+1 })
+			}
+			m := r.probe.messages()
+			require.Equal(t, tiers.Guest, m[0].Place.Most, "a limit may hold here")
+			require.Equal(t, tiers.Owner, m[1].Place.Most)
+			require.Equal(t, discordChannel, m[1].Place.Parent, "it is not kept")
+		})
+	}
+}
+
+// Somebody of whom no roles are told may have one that is blocked.
+func TestDiscordAMemberWithoutRolesIsNotKnownToBeOne(t *testing.T) {
+	t.Parallel()
+	r := serveDiscord(t, answers("an answer"))
+	said := ask1(discordChannel, discordTeam, mentionBot+" one")
+	said.Raw = map[string]any{"member": map[string]any{"nick": "x"}}
+	r.fake.Say(said)
+	r.until("it is taken in", func() bool { return len(r.probe.messages()) == 1 })
+	m := r.probe.messages()[0]
+	require.False(t, m.Identity.Member)
+	block := tiers.Block{Platform: tiers.Discord, Workspace: discordGuild, Roles: []string{discordRole}, Origin: "guest.yaml:9"}
+	d := tiers.NewRules(discordRules().All(), nil, block).Resolve(m.Identity, m.Place, time.Now())
+	require.Equal(t, tiers.None, d.Tier)
+	require.Contains(t, d.Why, "theirs are not known")
+}
+
 // Roles are those that the message's own guild tells; what else stands in an
 // event gives none.
 func TestDiscordRolesCountInTheirGuildOnly(t *testing.T) {

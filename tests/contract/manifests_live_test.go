@@ -93,6 +93,7 @@ func (f files) live(kept ...manifests.Texts) *desk {
 		under = append(under, before)
 	}
 	d.Live, _ = manifests.NewLive(manifests.LiveConfig{
+		Unbounded: len(kept) == 0,
 		Allow: func(s *manifests.Set) error {
 			if s.Rules().Count(tiers.Owner) == 0 {
 				return errors.New("no owner")
@@ -511,4 +512,24 @@ func openFiles(t *testing.T) int {
 		return 0
 	}
 	return len(entries)
+}
+
+// What was kept is not nothing by being forgotten: without it, and without a word
+// that nothing bounds the start, nobody has anything.
+func TestT13WithNothingKeptNobodyHasAnything(t *testing.T) {
+	t.Parallel()
+	f := newFiles(t)
+	f.write("team", listed("team", "222222222222222222"))
+	live, turn := manifests.NewLive(manifests.LiveConfig{
+		Allow: func(*manifests.Set) error { return nil }, Consented: func(string) bool { return false },
+		Turned: func(manifests.Turn) {}, Keep: func([]manifests.Texts) error { return nil }, Now: time.Now,
+	}, f.load(), nil)
+	require.NotEmpty(t, turn.Gains)
+	for _, tier := range tiers.All() {
+		_, ok := live.Force().Tier(tier)
+		require.False(t, ok, tier)
+	}
+	_, under := live.Force().Rules()
+	require.NotEmpty(t, under)
+	require.Zero(t, under[0].Count(tiers.Team))
 }

@@ -48,6 +48,7 @@ func newWhirl(t testing.TB) *whirl {
 	w.Live, _ = manifests.NewLive(manifests.LiveConfig{
 		Allow:     func(*manifests.Set) error { return nil },
 		Consented: func(string) bool { return true },
+		Unbounded: true,
 		Turned: func(turn manifests.Turn) {
 			if turn.Err != nil {
 				w.refused.Add(1)

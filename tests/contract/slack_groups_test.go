@@ -124,7 +124,6 @@ func TestSlackUserGroupsThatAreNotKnownGiveNothing(t *testing.T) {
 		"a limit":                     {slackfake.Fault{RetryAfter: "30"}, true},
 		"a limit in words":            {slackfake.Fault{Code: "ratelimited"}, true},
 		"a broken server":             {slackfake.Fault{Status: 500}, false},
-		"no answer in time":           {slackfake.Fault{Hang: true}, false},
 		"an empty answer":             {slackfake.Fault{Body: `{}`}, false},
 		"no list":                     {slackfake.Fault{Body: `{"ok":true}`}, false},
 		"ok: false without a word":    {slackfake.Fault{Body: `{"ok":false,"usergroups":[]}`}, false},
@@ -164,6 +163,94 @@ func TestSlackABlockedUserGroupDeniesWhereGroupsAreNotKnown(t *testing.T) {
 	require.Equal(t, "team", r.tierOf(slackfake.Post{Channel: slackHall, User: slackTeam}))
 	require.Equal(t, "team", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}))
 	require.Equal(t, "none", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGrid}), "in a group of the team too, and blocked")
+}
+
+// Who is blocked by a group is so by whatever list Slack gives of it, and where a
+// list is not whole nobody is known not to be in it.
+func TestSlackABlockedUserGroupIsReadWidely(t *testing.T) {
+	t.Parallel()
+	const blocked, unknown = "they are blocked", "theirs are not known"
+	group := func(id, more string) string { return `{"id":"` + id + `",` + more + `}` }
+	list := func(groups ...string) string { return `{"ok":true,"usergroups":[` + strings.Join(groups, ",") + `]}` }
+	const team, in, others = `"team_id":"` + slackfake.HomeTeam + `","date_delete":0`, `"users":["` + slackTeam + `"]`, `"users":["` + slackGrid + `"]`
+	for name, c := range map[string]struct {
+		group slackfake.UserGroup
+		body  string
+		why   string
+	}{
+		"of the workspace":               {group: slackfake.UserGroup{}, why: blocked},
+		"shared by another":              {group: slackfake.UserGroup{External: true}, why: blocked},
+		"of another workspace":           {group: slackfake.UserGroup{Team: "T0SISTER1"}, why: blocked},
+		"disabled":                       {group: slackfake.UserGroup{Disabled: true}, why: blocked},
+		"of no workspace":                {body: list(group(slackBanned, `"date_delete":0,`+in)), why: blocked},
+		"of unknown state":               {body: list(group(slackBanned, in)), why: blocked},
+		"listed twice":                   {body: list(group(slackBanned, team+`,`+in), group(slackBanned, team+`,"users":[]`)), why: blocked},
+		"in an empty list":               {body: list(), why: unknown},
+		"not in the list":                {body: list(group(slackStaff, team+`,`+in)), why: unknown},
+		"without its members":            {body: list(group(slackBanned, team)), why: unknown},
+		"with fewer than it counts":      {body: list(group(slackBanned, team+`,"users":[],"user_count":3`)), why: unknown},
+		"with fewer, counted in words":   {body: list(group(slackBanned, team+`,"users":[],"user_count":"3"`)), why: unknown},
+		"with a count that is none":      {body: list(group(slackBanned, team+`,"users":[],"user_count":"all"`)), why: unknown},
+		"listed twice, once not whole":   {body: list(group(slackBanned, team+`,"user_count":2`), group(slackBanned, team+`,`+others)), why: unknown},
+		"listed twice, the last of them": {body: list(group(slackBanned, team+`,`+others), group(slackBanned, team+`,"user_count":2`)), why: unknown},
+		"of others":                      {body: list(group(slackBanned, team+`,`+others+`,"user_count":1`))},
+		"of nobody":                      {body: list(group(slackBanned, team+`,"user_count":"0"`))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := slackWithGroups(t, groupRules(ofTheBanned()), 0, answers("an answer"))
+			c.group.ID, c.group.Users = slackBanned, []string{slackTeam}
+			if r.fake.AddGroup(c.group); c.body != "" {
+				r.fake.Fail("usergroups.list", slackfake.Fault{Body: c.body})
+			}
+			want := map[bool]string{true: "team", false: "none"}[c.why == ""]
+			for _, channel := range []string{slackHall, slackOther} {
+				require.Equal(t, want, r.tierOf(slackfake.Post{Channel: channel, User: slackTeam}))
+			}
+			require.Contains(t, r.decision(0).Why, c.why)
+			require.Len(t, r.askedForGroups(), 1, "it is asked for no more often than others")
+			require.Equal(t, "true", r.askedForGroups()[0].Form.Get("include_disabled"))
+		})
+	}
+}
+
+// A group that gave nothing while a block named it may give something afterwards,
+// and only by the rules for that.
+func TestSlackAUserGroupThatIsBlockedNoMoreIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	r := slackWithGroups(t, groupRules(tiers.Block{Platform: tiers.Slack, Workspace: slackfake.HomeTeam, Groups: []string{slackStaff}, Origin: "guest.yaml:9"}), 0, answers("an answer"))
+	r.fake.AddGroup(slackfake.UserGroup{ID: slackStaff, Users: []string{slackGuest}, External: true})
+	require.Equal(t, "none", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}))
+	r.shelf.put(book(groupRules())())
+	require.Equal(t, "guest", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}), "a group of others gives nothing")
+	require.Len(t, r.askedForGroups(), 2)
+}
+
+// Slack takes longer than a message can wait: the call goes on without it.
+func TestSlackASlowListOfUserGroupsIsKnownToTheNext(t *testing.T) {
+	t.Parallel()
+	r := slackWithGroups(t, groupRules(), 0, answers("an answer"))
+	slow := make(chan struct{})
+	r.fake.Fail("usergroups.list", slackfake.Fault{Slow: slow})
+	for range 2 {
+		require.Equal(t, "guest", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}))
+	}
+	require.Contains(t, r.log.String(), "did not say in which user groups somebody is")
+	require.Contains(t, r.decision(0).Why, "their user groups are not known")
+	close(slow)
+	require.Equal(t, "team", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}))
+	require.Len(t, r.askedForGroups(), 1, "one call at a time")
+}
+
+// A call that is on its way ends with the adapter.
+func TestSlackACallForUserGroupsEndsWithTheBot(t *testing.T) {
+	t.Parallel()
+	r := slackWithGroups(t, groupRules(), 0, answers("an answer"))
+	r.fake.Fail("usergroups.list", slackfake.Fault{Hang: true})
+	require.Equal(t, "guest", r.tierOf(slackfake.Post{Channel: slackHall, User: slackGuest}))
+	began := time.Now()
+	r.stop()
+	require.Less(t, time.Since(began), 5*time.Second)
 }
 
 func TestSlackUserGroupsThatCountForNobody(t *testing.T) {

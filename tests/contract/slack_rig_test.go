@@ -123,7 +123,7 @@ func (r *slackRig) adapt(intake slack.Intake) *slack.Adapter {
 	a, err := slack.New(slack.Config{
 		AppToken: secret.New(slackfake.AppToken), BotToken: secret.New(slackfake.BotToken), API: r.fake.API(), Patience: 2 * time.Second,
 		Belief: r.belief,
-		Groups: func(workspace string) []string { return r.shelf.rulebook().Groups(workspace) },
+		Groups: func(workspace string) (named, denied []string) { return r.shelf.rulebook().Groups(workspace) },
 	}, intake, slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	require.NoError(r.t, err)
 	r.late.Sender = a

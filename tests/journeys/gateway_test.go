@@ -43,7 +43,7 @@ func TestAGatewayThatTellsNoParentGetsLess(t *testing.T) {
 		got := gatewayTakes(h, append([]string{"--manifests", h.Path("manifests"), "--platform", "discord", "--user", teamMember}, c.flags...)...)
 		require.Contains(t, got.Out, `"tier":"`+c.want+`"`, "%s: %s", name, got.Err)
 		if name == "a channel that may be a thread" {
-			require.Contains(t, got.Err, "warning: nobody is more than guest there, as it may be in a place with a limit; tell --category, and --parent")
+			require.Contains(t, got.Err, "warning: nobody is more than guest there, as it may be in a place with a limit; tell --parent (the channel of the thread; "+thread+" itself where it is no thread)")
 		} else if c.want == "team" {
 			require.Empty(t, got.Err, name)
 		}

@@ -1,6 +1,8 @@
 package journeys_test
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,4 +76,38 @@ func TestT24WhatAGrantedPersonHasWaitingAndRunningEndsWithTheGrant(t *testing.T)
 		return len(got) == 2 && strings.HasPrefix(got[0].Content, ask.Sentence(ask.NotAllowed)) && strings.HasPrefix(got[1].Content, ask.Sentence(ask.NotAllowed))
 	})
 	eventually(t, "the run goes on", func() bool { return sleeping(t, ownTime(4)) == 0 })
+}
+
+// Scenario: the state folder is put aside, and a copy is put in its place. What is
+// revoked there reaches no bot that has the old one open.
+func TestT24ABotWhoseJournalIsReplacedEnds(t *testing.T) {
+	w := newReloadTown(t)
+	a := w.serve(t)
+	w.terminal(t, letIn)
+	require.Contains(t, w.says(t, strangeID, question), answered)
+	require.NoError(t, os.Rename(w.Path("state/serve"), w.Path("state/old")))
+	out, err := exec.CommandContext(t.Context(), "/bin/cp", "-a", w.Path("state/old"), w.Path("state/serve")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	got := w.terminal(t, "revoke 1")
+	require.Contains(t, got.Out, "revoked 1: ")
+	require.Contains(t, got.Err, "warning: no bot serves from ")
+	require.Equal(t, 1, a.end(), a.err.String())
+	require.Contains(t, a.err.String(), "until they can, nobody is granted anything")
+	require.Contains(t, a.err.String(), "the journal's files are others than those that were opened")
+	require.Contains(t, a.err.String(), "start the bot again")
+	a = w.serve(t)
+	require.Contains(t, w.says(t, strangeID, question), ask.Sentence(ask.NotAllowed))
+	a.quit(t)
+}
+
+func TestAPipeInThePlaceOfTheJournalIsAFault(t *testing.T) {
+	w := newReloadTown(t)
+	require.NoError(t, os.MkdirAll(w.Path("state/serve"), 0o700))
+	require.NoError(t, syscall.Mkfifo(w.Path("state/serve/parlour.db"), 0o600))
+	for _, line := range []string{"grants", "revoke 1", "revoke --platform slack --user " + strangeID} {
+		got := w.Bot(append(append([]string{}, w.flags...), strings.Fields(line)...)...)
+		require.NotEqual(t, 0, got.Code, line)
+		require.Contains(t, got.Err, "is not a regular file", line)
+		require.NotContains(t, got.Out, "no grants")
+	}
 }

@@ -12,7 +12,7 @@ import (
 	"parlour/tests/house"
 )
 
-const visitor = "--platform discord --workspace 900000000000000001 --channel 700000000000000002 --user 333333333333333333"
+const visitor = "--platform discord --workspace 900000000000000001 --channel 700000000000000002 --parent 700000000000000002 --user 333333333333333333"
 
 // inClub runs a command with the club's manifests.
 func inClub(h *house.House, line string) house.Result {
@@ -37,7 +37,7 @@ func TestAGrantIsMadeListedAndTakenBack(t *testing.T) {
 	require.Contains(t, explained, "tier: team\nwhy: their user id makes them team (grant 1 until "+until)
 	require.NotContains(t, explained, "Mia")
 	require.Contains(t, inClub(h, "tiers").Out, "granted for a time:\n  discord: team, users 333333333333333333; in 900000000000000001, channels 700000000000000002; until "+until)
-	require.Contains(t, inClub(h, "explain "+strings.Replace(visitor, "700000000000000002", "700000000000000003", 1)).Out,
+	require.Contains(t, inClub(h, "explain "+strings.ReplaceAll(visitor, "700000000000000002", "700000000000000003")).Out,
 		"their user id would match, but it is for other channels")
 
 	accepted := inClub(h, "accept --json "+visitor+" what?")
@@ -89,6 +89,39 @@ func TestGrantsAreTakenBackByNumberOrPerson(t *testing.T) {
 	require.Contains(t, h.Bot("grants").Out, "3: guest for discord user 777777777777777777 everywhere in 900000000000000002, until 20")
 }
 
+func TestRevokeSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	h := clubHouse(t)
+	for _, flags := range []string{
+		"--tier guest --workspace 900000000000000001 --user 333333333333333333", "--tier team --workspace 900000000000000001 --user 333333333333333333",
+		"--tier guest --workspace 900000000000000002 --user 333333333333333333", "--tier guest --workspace 900000000000000001 --user 777777777777777777",
+	} {
+		require.Equal(t, 0, inClub(h, "grant --platform discord --for 1h "+flags).Code)
+	}
+	got := h.Bot("revoke", "1")
+	require.Equal(t, 0, got.Code)
+	require.Regexp(t, `^revoked 1: .*
+they still have grant 2: team for discord user 333333333333333333 everywhere in 900000000000000001, until 20.*
+they still have grant 3: guest for discord user 333333333333333333 everywhere in 900000000000000002, until 20.*
+$`, got.Out)
+	require.Contains(t, got.Err, "warning: no bot serves from "+h.Path("state", "parlour")+" now")
+	require.Contains(t, h.Bot("revoke", "--json", "2").Out, `"left":[{"id":3,`)
+	require.NotContains(t, h.Bot("revoke", "3").Out, "still")
+	require.NotContains(t, h.Bot("revoke", "1").Out, "still", "of another person nothing is said")
+}
+
+// What a grant gives is not told of the time before it.
+func TestAGrantDoesNotExplainTheTimeBeforeIt(t *testing.T) {
+	t.Parallel()
+	h := clubHouse(t)
+	require.Equal(t, 0, inClub(h, "grant --platform discord --workspace 900000000000000001 --user 333333333333333333 --tier team --for 1h").Code)
+	at := func(ago time.Duration) string { return " --at " + time.Now().Add(-ago).UTC().Format(time.RFC3339) }
+	require.Contains(t, inClub(h, "explain "+visitor+at(0)).Out, "tier: team")
+	before := inClub(h, "explain "+visitor+at(time.Hour))
+	require.Contains(t, before.Out, "tier: none", before.Err)
+	require.Contains(t, before.Out, "the grant was made later")
+}
+
 func TestWhatIsTypedWrongGrantsNothing(t *testing.T) {
 	t.Parallel()
 	h := clubHouse(t)
@@ -137,6 +170,7 @@ func TestWhatIsTypedWrongGrantsNothing(t *testing.T) {
 		"the note is longer than 200":       {"note": strings.Repeat("x", 201)},
 		"the note holds the character":      {"note": "\x1b[2J"},
 		"are known on slack only":           {"external": "true"},
+		"is an organisation":                {"platform": "slack", "workspace": "E0HOME001", "user": "U0LENA001", "channel": "C0HALL001"},
 		"is a direct message":               {"platform": "slack", "workspace": "T0HOME001", "user": "U0LENA001", "channel": "D0DIRECT1"},
 		"organisations are guests at most":  {"platform": "slack", "workspace": "T0HOME001", "user": "U0LENA001", "channel": "C0HALL001", "tier": "team", "external": "true"},
 	} {
@@ -173,6 +207,20 @@ func TestAGrantThatDoesNothingIsWarnedOf(t *testing.T) {
 		}
 	}
 	require.Equal(t, 7, strings.Count(h.Bot("grants").Out, "\n"))
+	// Blocks of roles and user groups may be about them: nobody was asked.
+	h.Write("manifests/tiers/guest.yaml", "tier: guest\nblock:\n  discord:\n    - {guild: \"900000000000000001\", roles: [\"800000000000000066\"]}\n"+
+		"  slack:\n    - {workspace: T0HOME001, groups: [S0BAN0001, S0BAN0002]}\n")
+	for flags, want := range map[string]string{
+		guild + "--tier team --user 888888888888888888":                                      "whoever has the role 800000000000000066 is blocked (tiers/guest.yaml:4); it is not known here whether they have it",
+		"grant --platform slack --workspace T0HOME001 --for 1h --tier team --user U0LENA001": "whoever is in user group S0BAN0001 or S0BAN0002 is blocked (tiers/guest.yaml:6); it is not known here whether they are",
+	} {
+		got := inClub(h, flags)
+		require.Equal(t, 0, got.Code, got.Err)
+		said := strings.ReplaceAll(got.Err, h.Path("manifests")+"/", "")
+		require.Contains(t, said, want)
+		require.NotContains(t, said, "they are blocked")
+		require.Equal(t, strings.Contains(flags, "slack"), strings.Contains(said, "they are team there already (tiers/team.yaml:8)"), said)
+	}
 	info, err := os.Stat(h.Path("state", "parlour"))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())

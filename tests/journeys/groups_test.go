@@ -30,7 +30,7 @@ func TestUserGroupsAreToldLikeRoles(t *testing.T) {
 
 	const who = "explain --platform slack --workspace T0HOME001 --channel C0HALL001 --user U0SAM0001"
 	for flags, want := range map[string][]string{
-		"":                                     {"tier: guest", "it holds here, but for others: user group S0TEAM001", "membership of the user group S0TEAM001 (tiers/team.yaml:4)"},
+		"":                                     {"tier: guest", "for this place, but they are not in the user group S0TEAM001", "membership of the user group S0TEAM001 (tiers/team.yaml:4)"},
 		" --group S0TEAM001":                   {"tier: team", "why: a user group of theirs makes them team (tiers/team.yaml:4)"},
 		" --group S0TEAM001 --restricted":      {"tier: guest"},
 		" --group S0TEAM001 --group S0NOISY01": {"tier: none", "why: they are blocked (tiers/guest.yaml:7)"},

@@ -269,7 +269,7 @@ policy: {mode: read-only, network: none, runners: [docs]}
 		"another guild":   {"--workspace", "80351110224678913", "--channel", "41771983423143937"},
 		"direct message":  {"--channel", "41771983423143937", "--direct"},
 		"a bot":           {"--workspace", "80351110224678912", "--channel", "41771983423143937", "--bot"},
-		"external":        {"--workspace", "80351110224678912", "--channel", "41771983423143937", "--external"},
+		"not a member":    {"--workspace", "80351110224678912", "--channel", "41771983423143937", "--no-member"},
 	} {
 		got := explain(flags...)
 		require.Equal(t, 0, got.Code, got.Err)

@@ -8,7 +8,7 @@ func mutants() []mutant {
 		ofTheWire(), ofTheModel(), ofTheRunner(), ofTheTiers(), ofTheGuardrail(), ofTheSecrets(), ofTheJournal(), ofTheStore(), ofTheGrants(),
 		ofTheBridge(), ofTheManifests(), ofTheRunnerFiles(),
 		ofTheView(), ofTheCalls(), ofTheRights(), ofTheSecondWall(), ofTheRun(), ofTheRungs(), ofTheMachine(), ofThePolicy(), ofTheProof(), ofDiscord(), ofSlack(), ofTheCommands(),
-		ofConsent(), ofTheStates(), ofTheReview(),
+		ofConsent(), ofWhatIsAConsent(), ofTheStates(), ofTheReview(),
 	)
 }
 

@@ -59,5 +59,11 @@ func ofTheBridge() []mutant {
 		{"nothing is reported once the delivery has begun",
 			"bridge/board.go", `s.over = true`, `s.over = false`,
 			contract, "TestNothingIsReportedOnceTheDeliveryHasBegun"},
+		{"the clock of the host spares no look",
+			"bridge/look.go", `return !known || time.Since(at) > d || age < -d || age > d`, `return !known || at.IsZero() || age < -d || age > d`,
+			contract, "TestTheClockOfTheHostSparesNoLook"},
+		{"after a restart everybody is looked up",
+			"bridge/look.go", `return !known || time.Since(at) > d ||`, `return known && time.Since(at) > d ||`,
+			contract, "TestAfterARestartEverybodyIsLookedUp"},
 	}
 }

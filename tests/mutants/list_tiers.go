@@ -75,5 +75,14 @@ func ofTheTiers() []mutant {
 		{"a right for a time covers none for good",
 			"manifests/claims.go", `return had.tier >= c.tier && lasts && (`, `return had.tier >= c.tier && (lasts || true) && (`,
 			contract, "TestT13EveryPartOfALineIsCompared"},
+		{"what does not help is not advised",
+			"tiers/seek.go", `case way.Tier != t:`, `case way.Tier == None:`,
+			contract, "TestEveryWayThatIsPrintedGivesWhatItPromises"},
+		{"no advice puts an id into two tiers",
+			"tiers/propose.go", `case x.Tier > t:`, `case false:`,
+			contract, "TestEveryWayThatIsPrintedGivesWhatItPromises"},
+		{"what is advised needs each of its steps",
+			"tiers/propose.go", `for i := len(steps) - 2; i >= 0; i-- {`, `for i := -1; i >= 0; i-- {`,
+			contract, "TestEveryWayThatIsPrintedGivesWhatItPromises"},
 	}
 }

@@ -73,15 +73,16 @@ type Ack struct {
 
 // Fault is how the next calls of a method go wrong.
 type Fault struct {
-	Times      int    // calls; 0: once
-	Status     int    // an HTTP status with an HTML body
-	Location   string // header, for a redirect
-	RetryAfter string // header; with Status 0: a 429
-	Code       string // ok:false with this error
-	Needed     string // with Code: the scope that Slack names
-	Body       string // an answer of its own
-	Hang       bool   // no answer until the server is closed or the caller goes
-	LoseAnswer bool   // the call has its effect, then the connection breaks
+	Times      int             // calls; 0: once
+	Status     int             // an HTTP status with an HTML body
+	Location   string          // header, for a redirect
+	RetryAfter string          // header; with Status 0: a 429
+	Code       string          // ok:false with this error
+	Needed     string          // with Code: the scope that Slack names
+	Body       string          // an answer of its own
+	Slow       <-chan struct{} // the true answer, once this is closed
+	Hang       bool            // no answer until the server is closed or the caller goes
+	LoseAnswer bool            // the call has its effect, then the connection breaks
 }
 
 // heart is what the parts of a server share: one lock, and one end.

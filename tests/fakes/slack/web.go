@@ -34,6 +34,16 @@ func (s *Server) method(w http.ResponseWriter, r *http.Request) {
 	fault := s.fault(name)
 	s.changes()
 	s.mu.Unlock()
+	if fault != nil && fault.Slow != nil {
+		select {
+		case <-fault.Slow:
+		case <-r.Context().Done():
+			mustAbort()
+		case <-s.closed:
+			mustAbort()
+		}
+		fault = nil
+	}
 	if fault != nil && !fault.LoseAnswer {
 		s.spoil(w, r, *fault)
 		return
