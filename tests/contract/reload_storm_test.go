@@ -50,10 +50,14 @@ func newWhirl(t testing.TB) *whirl {
 		Consented: func(string) bool { return true },
 		Unbounded: true,
 		Turned: func(turn manifests.Turn) {
-			if turn.Err != nil {
-				w.refused.Add(1)
-			} else {
+			if turn.Err == nil {
 				w.taken.Add(1)
+				return
+			}
+			w.refused.Add(1)
+			// In the midst of a refusal, which deciders beside it seldom meet.
+			if fault := w.look(map[tiers.Tier]int64{}); fault != "" {
+				t.Error(fault)
 			}
 		},
 		Keep: func([]manifests.Texts) error { return nil },
