@@ -113,8 +113,9 @@ func (b bound) runnerGains(set *manifests.Set, names []string) (gains []string) 
 
 // pending is what waits for consent, and the name of exactly that.
 type pending struct {
-	gains []string
-	hash  string
+	gains   []string
+	hash    string
+	command string // what the operator types to consent to exactly this
 }
 
 // hashDigits are as many that nobody finds another state with the same hash.
@@ -133,14 +134,12 @@ func pendingOf(h *house, tiers string, gains []string) pending {
 	slices.Sort(told)
 	text, _ := json.Marshal([]any{tiers, h.set.RunnerFiles(), h.cfg.outlets(), told}) // strings never fail
 	sum := sha256.Sum256(text)
-	return pending{gains, hex.EncodeToString(sum[:])[:hashDigits]}
+	hash := hex.EncodeToString(sum[:])[:hashDigits]
+	return pending{gains, hash, h.again("accept-gains", hash)}
 }
 
-// command is what the operator types to consent to exactly this.
-func (w pending) command() string { return "bot accept-gains " + w.hash }
-
 func (w pending) String() string {
-	return fmt.Sprintf("%d gains wait for your consent (%s), first: %s", len(w.gains), w.command(), w.gains[0])
+	return fmt.Sprintf("%d gains wait for your consent (%s), first: %s", len(w.gains), w.command, w.gains[0])
 }
 
 // waiting lists what of the manifests and the configuration waits for consent.

@@ -156,14 +156,16 @@ func peekGrants(ctx context.Context, p *process, state string) []tiers.Grant {
 	return list
 }
 
-// again gives the command line of another command on the same state folder.
+// again gives the command line of another command on the same state folder, and
+// on the same manifests where it reads them.
 func (c *cli) again(words ...string) string {
-	argv := []string{"bot"}
+	argv, reads := []string{"bot"}, words[0] == "grant" || words[0] == "accept-gains"
 	for _, f := range []struct {
 		name  string
 		value *string
-	}{{"--config", c.Config}, {"--state", c.State}} {
-		if f.value != nil {
+		told  bool
+	}{{"--config", c.Config, true}, {"--manifests", c.Manifests, reads}, {"--state", c.State, true}} {
+		if f.value != nil && f.told {
 			argv = append(argv, f.name, *f.value)
 		}
 	}

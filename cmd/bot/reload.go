@@ -221,7 +221,7 @@ func (r *reload) turned(t manifests.Turn) {
 	}
 	wait := r.wait(t)
 	for _, gain := range t.Gains {
-		log.Warn("a gain waits for consent: "+wait.command(), "what", gain)
+		log.Warn("a gain waits for consent: "+wait.command, "what", gain)
 	}
 	if t.Folded {
 		log.Warn("so many states of the manifests wait for consent that they are held as one, which may give somebody less than each: bot accept-gains")

@@ -29,8 +29,9 @@ type house struct {
 	secrets secret.Redactor
 	aliases aliases // set by nameAskers
 	state   string
-	self    string // absolute path of the bot's own program
-	temp    string // absolute path of the temporary folder
+	again   func(words ...string) string // a command line for the same folders
+	self    string                       // absolute path of the bot's own program
+	temp    string                       // absolute path of the temporary folder
 	engine  *sandbox.Engine
 	proofs  *proofs
 	closed  map[string]string // outlets that wait for consent
@@ -51,7 +52,7 @@ func (p *process) open(c *cli) (*house, error) {
 	for _, w := range set.Warnings {
 		p.note("warning: %s; the runner is skipped", w)
 	}
-	h := &house{cfg: cfg, set: set, log: slog.New(slog.NewTextHandler(p.stderr, nil))}
+	h := &house{cfg: cfg, set: set, again: c.again, log: slog.New(slog.NewTextHandler(p.stderr, nil))}
 	if h.state, err = p.stateFolder(cfg); err != nil {
 		return nil, err
 	}

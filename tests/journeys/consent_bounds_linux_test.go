@@ -20,9 +20,9 @@ func (w *town) consentFile(name string) string { return w.Path("state", "serve",
 // commanded gives the command with which a text says that what waits is accepted.
 func commanded(t *testing.T, text string) []string {
 	t.Helper()
-	found := regexp.MustCompile(`bot accept-gains [0-9a-f]{16}`).FindString(text)
+	found := regexp.MustCompile(`bot(?: --[a-z]+ \S+)* (accept-gains [0-9a-f]{16})`).FindStringSubmatch(text)
 	require.NotEmpty(t, found, text)
-	return strings.Fields(found)[1:]
+	return strings.Fields(found[1])
 }
 
 // reads waits until the bot has read the manifests so often since it began.

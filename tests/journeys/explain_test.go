@@ -75,7 +75,7 @@ block:
 	for _, c := range []struct{ about, flags, tier, has, hasNot string }{
 		{"groups that are not known", hall + "--groups-unknown", "guest", "Slack saying which user groups they are in, none of them blocked; then they are guest by tiers/guest.yaml:6", "nothing else helps"},
 		{"a guest account", hall + "--restricted", "team", "{workspace: T0HOME001, users: [U0SAM0001]}", "S0CORE001"},
-		{"a guest account, elsewhere", hall + "--restricted", "team", "bot grant --platform slack", "C0CORE001"},
+		{"a guest account, elsewhere", hall + "--restricted", "team", " grant --platform slack", "C0CORE001"},
 		{"somebody listed below", two + "--user 333333333333333333", "team", "their user id moved from tiers/guest.yaml:4 to a line under match: discord: in tiers/team.yaml: - {users: [\"333333333333333333\"]}", ": a line under"},
 		{"team to owner", two + "--user 222222222222222222", "owner", "their user id moved from tiers/team.yaml:4 to a line under match: discord: in tiers/owner.yaml", ": a line under"},
 		{"team of a guild, in a direct message", "--platform discord --direct --channel 600000000000000001 --user 222222222222222222", "team", "a line under match: discord: in tiers/team.yaml: - {users: [\"222222222222222222\"]}, without a guild", "tiers/guest.yaml"},

@@ -88,7 +88,7 @@ func TestTwelvePeopleAreExplained(t *testing.T) {
 		got := h.Bot(append([]string{"explain", "--manifests", h.Path("manifests")}, strings.Fields(person.flags)...)...)
 		require.Equal(t, 0, got.Code, got.Err)
 		decision, _, _ := strings.Cut(got.Out, "\nrunner: ")
-		all.WriteString("# " + person.who + "\n" + strings.ReplaceAll(strings.TrimSpace(decision), h.Path("manifests")+"/", "") + "\n\n")
+		all.WriteString("# " + person.who + "\n" + strings.NewReplacer(h.Path("manifests")+"/", "", h.Path("manifests"), "manifests").Replace(strings.TrimSpace(decision)) + "\n\n")
 	}
 	file := filepath.Join("testdata", "explain.txt")
 	if *update {
