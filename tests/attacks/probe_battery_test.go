@@ -4,11 +4,15 @@ package attacks_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,7 +211,7 @@ func TestWhatWasNotTriedIsNotContained(t *testing.T) {
 // The battery takes everything away that it made.
 func TestNothingOfTheBatteryIsLeft(t *testing.T) {
 	inside, engine := boxed(t)
-	rung := probe.Rungs(engine.Probe(t.Context()))[0]
+	rung, objects := probe.Rungs(engine.Probe(t.Context()))[0], [][2]string{}
 	start, marks, hidden := starter(inside), map[string]bool{}, map[string]bool{}
 	if len(rung.Policies) == 0 {
 		rung, start = promised(t, policy.NetworkNone), plainly(t, nil)
@@ -220,6 +224,7 @@ func TestNothingOfTheBatteryIsLeft(t *testing.T) {
 			hidden[name] = true
 		}
 		require.NotContains(t, told.KeyName, cmd.Args[2])
+		objects = append(objects, [2]string{"shm", itoa(told.Shared)}, [2]string{"msg", itoa(told.Messages)}, [2]string{"sem", itoa(told.Semaphores)})
 		marks[told.KeyName] = true
 		return start(ctx, e, cmd)
 	})
@@ -246,8 +251,8 @@ func TestNothingOfTheBatteryIsLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.Equal(t, before, openDescriptors(t))
-	for _, kind := range []string{"shm", "msg", "sem"} {
-		require.Eventually(t, func() bool { return !holdsOurs(t, kind) }, boxPatience, tick, kind)
+	for _, o := range objects {
+		require.Eventually(t, func() bool { return !inTable(t, o[0], 1, o[1]) }, boxPatience, tick, o)
 	}
 }
 
@@ -274,7 +279,7 @@ func TestAKilledBatteryIsSwept(t *testing.T) {
 		}
 		return found
 	}
-	left, before, spread := []string{}, strewn(), []string{}
+	left, before, spread, keys := []string{}, strewn(), []string{}, []string{}
 	for range 3 {
 		cmd := h.Command("probe", "--rung", "full")
 		require.NoError(t, cmd.Start())
@@ -286,6 +291,10 @@ func TestAKilledBatteryIsSwept(t *testing.T) {
 			return len(fresh) > 0
 		}, boxPatience, tick)
 		endCommand(cmd)
+		seed, err := os.ReadFile(filepath.Join(left[len(left)-1], "seed"))
+		require.NoError(t, err)
+		keys = append(keys, keyFrom(string(seed)))
+		require.True(t, inTable(t, "sem", 0, keys[len(keys)-1]), "it was killed too early to leave anything")
 		spread = append(spread, slices.DeleteFunc(strewn(), func(s string) bool { return slices.Contains(before, s) })...)
 	}
 	require.NotEmpty(t, spread)
@@ -306,7 +315,9 @@ func TestAKilledBatteryIsSwept(t *testing.T) {
 		}
 		require.Eventually(t, func() bool { return len(playing(t, mark)) == 0 }, boxPatience, tick, "no target outlives the bot")
 	}
-	require.Eventually(t, func() bool { return !holdsOurs(t, "sem") }, boxPatience, tick)
+	for _, key := range keys {
+		require.False(t, inTable(t, "sem", 0, key), "a semaphore is left")
+	}
 }
 
 // playing finds the processes of a battery.
@@ -330,16 +341,22 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// holdsOurs says whether this process made a System V object that is still there.
-// Semaphores do not tell who made them, so all of them count.
-func holdsOurs(t *testing.T, kind string) bool {
+// keyFrom gives the System V key that a battery with this seed uses.
+func keyFrom(seed string) string {
+	m := hmac.New(sha256.New, []byte(seed))
+	_, _ = m.Write([]byte("key"))
+	n := binary.BigEndian.Uint32(m.Sum(nil)) >> 4
+	return strconv.FormatUint(uint64(n|1<<28), 10)
+}
+
+// inTable says whether a System V object stands in the kernel's table, by its key
+// (column 0) or its id (column 1). Those of other bots may stand there too.
+func inTable(t *testing.T, kind string, column int, value string) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/sysvipc/" + kind)
 	require.NoError(t, err)
-	for i, line := range strings.Split(strings.TrimSpace(string(table)), "\n") {
-		f := strings.Fields(line)
-		pid := map[string]int{"shm": 4, "msg": 5}[kind]
-		if i > 0 && len(f) > 6 && (kind == "sem" && f[2] == "666" || kind != "sem" && f[pid] == itoa(os.Getpid())) {
+	for _, line := range strings.Split(string(table), "\n") {
+		if f := strings.Fields(line); len(f) > column && f[column] == value {
 			return true
 		}
 	}

@@ -30,6 +30,7 @@ type told struct {
 	TCP4, UDP4, Abstract, AbstractGram  string
 	Path, PathGram                      string
 	Knock                               int
+	Shared, Semaphores, Messages        int
 }
 
 func toldTo(t *testing.T, cmd sandbox.Command) told {
