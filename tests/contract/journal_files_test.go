@@ -58,6 +58,16 @@ func swaps() map[string]func(t *testing.T, dir string) {
 	}
 }
 
+// serving opens the journal of a bot in a state folder of its own.
+func serving(t *testing.T) (dir string, j *journal.Journal) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "state")
+	j, err := journal.Open(t.Context(), journal.Config{Dir: dir, Origin: journal.Serve})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, j.Close()) })
+	return dir, j
+}
+
 // Whoever revokes a grant writes to the files at the paths. A bot that has others
 // open would never hear of it.
 func TestT24AGrantDoesNotOutliveItsJournal(t *testing.T) {
@@ -65,10 +75,7 @@ func TestT24AGrantDoesNotOutliveItsJournal(t *testing.T) {
 	for name, swap := range swaps() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "state")
-			j, err := journal.Open(t.Context(), journal.Config{Dir: dir, Origin: journal.Serve})
-			require.NoError(t, err)
-			defer func() { require.NoError(t, j.Close()) }()
+			dir, j := serving(t)
 			l, err := journal.NewLedger(t.Context(), j)
 			require.NoError(t, err)
 			s, log, told := &shelf{}, &bytes.Buffer{}, 0
@@ -96,10 +103,7 @@ func TestT24AGrantDoesNotOutliveItsJournal(t *testing.T) {
 // A journal that is put back may have been changed meanwhile, unseen.
 func TestT24AJournalThatWasPutBackGrantsNothing(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "state")
-	j, err := journal.Open(t.Context(), journal.Config{Dir: dir, Origin: journal.Serve})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, j.Close()) }()
+	dir, j := serving(t)
 	l, err := journal.NewLedger(t.Context(), j)
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(dir, dir+".old"))
@@ -117,10 +121,7 @@ func TestAJournalThatWasReplacedTakesNothing(t *testing.T) {
 	for name, swap := range swaps() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "state")
-			j, err := journal.Open(t.Context(), journal.Config{Dir: dir, Origin: journal.Serve})
-			require.NoError(t, err)
-			defer func() { require.NoError(t, j.Close()) }()
+			dir, j := serving(t)
 			log := &house.Printed{}
 			out, err := bridge.NewOutbox(j, bridge.Senders{}, nil, slog.New(slog.NewTextHandler(log, nil)))
 			require.NoError(t, err)
